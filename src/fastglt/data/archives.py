@@ -1,0 +1,50 @@
+"""Named sets published as one numpy archive: Coauthor, Amazon and Tolokers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from fastglt.data.base import Masks, Parts, normalised_rows, seeded_split, tidy_edges
+from fastglt.data.raw import RawFiles
+
+
+def gnn_benchmark(family: str, name: str, file: str) -> RawFiles:
+    """The raw file of one co-author or co-purchase network, such as Coauthor Physics."""
+    read = partial(_read_gnn_benchmark, file)
+    return RawFiles(folder=f"{family.lower()}/{name}", files=(file,), pyg=family, read=read)
+
+
+def tolokers() -> RawFiles:
+    """The raw file of the Tolokers network, which carries ten splits."""
+    file = "tolokers.npz"
+    read = partial(_read_heterophilous, file)
+    return RawFiles(folder="tolokers", files=(file,), pyg="HeterophilousGraphDataset", read=read)
+
+
+def _read_gnn_benchmark(file: str, folder: Path, split_seed: int) -> Parts:
+    """Words are marked present or absent, then rows are normalised; no public split exists."""
+    from scipy.sparse import csr_array
+
+    with np.load(folder / file, allow_pickle=False) as raw:
+        present = (raw["attr_data"] > 0).astype(np.float32)
+        words = csr_array((present, raw["attr_indices"], raw["attr_indptr"]), tuple(raw["attr_shape"]))
+        labels = raw["labels"].astype(np.int64)
+        target = raw["adj_indices"].astype(np.int64)
+        source = np.repeat(np.arange(len(labels)), np.diff(raw["adj_indptr"]))
+    edges = tidy_edges(source, target, nodes=len(labels))
+    return Parts(x=normalised_rows(words), y=labels, edges=edges, masks=seeded_split(labels, split_seed))
+
+
+def _read_heterophilous(file: str, folder: Path, split_seed: int) -> Parts:
+    """Features as published; the seed picks one of the published splits, the first for 0."""
+    with np.load(folder / file, allow_pickle=False) as raw:
+        split = split_seed % len(raw["train_masks"])
+        masks = Masks(*(raw[f"{part}_masks"][split].astype(np.bool_) for part in Masks._fields))
+        features = raw["node_features"].astype(np.float32)
+        labels = raw["node_labels"].astype(np.int64)
+        source, target = raw["edges"].astype(np.int64).T
+    edges = tidy_edges(source, target, nodes=len(labels))
+    return Parts(x=features, y=labels, edges=edges, masks=masks)

@@ -1,0 +1,187 @@
+"""A user's graph in two CSV files: edges (source,target) and nodes (id, label, split, features).
+
+Every flaw is an `InputError` of one line: the file and line, the rule, what it got, what to do.
+"""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fastglt.data.base import FileGraph, Floats, Ints, Masks
+from fastglt.errors import InputError
+
+EDGE_COLUMNS = ["source", "target"]
+SPLITS = ("", *Masks._fields)
+OWN_COLUMNS = ("id", "label", "split")
+
+Rows = Iterator[tuple[int, list[str]]]  # line number and cells
+
+
+def read_csv(edges: Path, nodes: Path) -> FileGraph:
+    """The graph in the two files; `masks` is None where no node names its split."""
+    if not edges.is_file():
+        raise InputError(f"{edges}: no such file; check the path")
+    if not nodes.is_file():
+        raise InputError(
+            f"{nodes}: no such file; put the nodes there, or name both files as edges.csv+nodes.csv"
+        )
+    with _table(nodes) as (header, rows):
+        table = _read_nodes(nodes, header, rows)
+    with _table(edges) as (header, rows):
+        source, target = _read_edges(edges, header, rows, table.numbers, nodes)
+    return FileGraph(
+        features=table.features(),
+        labels=_classes(table.labels),
+        source=source,
+        target=target,
+        masks=table.masks(),
+    )
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[tuple[list[str], Rows]]:
+    """The header and the rows that are not blank, with anything unreadable turned into our error."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file)
+            header = [column.strip() for column in next(lines, [])]
+            if not header:
+                raise InputError(f"{path}: the file is empty; its first line must name the columns")
+            yield header, ((lines.line_num, row) for row in lines if row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path}: must be a CSV file in UTF-8 (got {error}); save it again as such"
+        ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Columns:
+    """Where the node file keeps what."""
+
+    id: int
+    label: int
+    split: int | None
+    features: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Nodes:
+    """The node file's columns, as read."""
+
+    numbers: dict[str, int]  # a node's id -> its row
+    labels: list[str]
+    splits: list[str]
+    values: array[float]  # features, row after row
+
+    def features(self) -> Floats:
+        with np.errstate(over="ignore"):  # too large becomes inf, which is refused later by name
+            return np.array(self.values).reshape(len(self.labels), -1).astype(np.float32)
+
+    def masks(self) -> Masks | None:
+        if not any(self.splits):
+            return None
+        splits = np.array(self.splits)
+        return Masks(*(splits == part for part in Masks._fields))
+
+
+def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
+    columns = _columns(path, header)
+    nodes = _Nodes(numbers={}, labels=[], splits=[], values=array("d"))
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}, line {line}: must have {len(header)} cells, one per column (got {len(row)}); fix it"
+            )
+        name, label = row[columns.id].strip(), row[columns.label].strip()
+        split = "" if columns.split is None else row[columns.split].strip()
+        if name in nodes.numbers:
+            raise InputError(
+                f"{path}, line {line}: ids must differ (got '{name}' again); remove one of the two"
+            )
+        if not label:
+            raise InputError(f"{path}, line {line}: every node needs a label (got an empty cell); fill it in")
+        if split not in SPLITS:
+            raise InputError(
+                f"{path}, line {line}: split must be train, val, test or empty (got '{split}'); correct it"
+            )
+        nodes.numbers[name] = len(nodes.labels)
+        nodes.labels.append(label)
+        nodes.splits.append(split)
+        try:
+            nodes.values.extend([float(row[at]) for at in columns.features])
+        except ValueError as error:
+            raise _not_a_number(path, line, header, row, columns) from error
+    if not nodes.labels:
+        raise InputError(f"{path}: must have at least one node (got only a header); add the nodes")
+    return nodes
+
+
+def _columns(path: Path, header: list[str]) -> _Columns:
+    for name in ("id", "label"):
+        if name not in header:
+            raise InputError(f"{path}: must have a column '{name}' (got {', '.join(header)}); add it")
+    for name in header:
+        if header.count(name) > 1:
+            raise InputError(f"{path}: columns must differ (got '{name}' twice); rename or remove one")
+    features = [at for at, name in enumerate(header) if name not in OWN_COLUMNS]
+    if not features:
+        raise InputError(f"{path}: must have a feature column (got only {', '.join(header)}); add one")
+    split = header.index("split") if "split" in header else None
+    return _Columns(id=header.index("id"), label=header.index("label"), split=split, features=features)
+
+
+def _not_a_number(path: Path, line: int, header: list[str], row: list[str], columns: _Columns) -> InputError:
+    def bad(cell: str) -> bool:
+        try:
+            float(cell)
+        except ValueError:
+            return True
+        return False
+
+    at = next(at for at in columns.features if bad(row[at]))
+    return InputError(
+        f"{path}, line {line}, column '{header[at]}': features must be numbers (got '{row[at]}'); "
+        "encode it as numbers or remove the column"
+    )
+
+
+def _classes(labels: list[str]) -> Ints:
+    """Class indices by the labels' order: by value if all are whole numbers, else by spelling."""
+    try:
+        ordered = sorted(set(labels), key=int)
+    except ValueError:
+        ordered = sorted(set(labels))
+    index = {label: number for number, label in enumerate(ordered)}
+    return np.array([index[label] for label in labels], dtype=np.int64)
+
+
+def _read_edges(
+    path: Path, header: list[str], rows: Rows, numbers: dict[str, int], nodes: Path
+) -> tuple[Ints, Ints]:
+    if header != EDGE_COLUMNS:
+        raise InputError(
+            f"{path}: the header must be source,target (got {','.join(header)}); "
+            "rename the columns and remove any others"
+        )
+    source, target = array("q"), array("q")
+    for line, row in rows:
+        try:
+            start, end = row
+            source.append(numbers[start.strip()])
+            target.append(numbers[end.strip()])
+        except ValueError as error:
+            what = f"{path}, line {line}: must have 2 cells (got {len(row)}); write source,target"
+            raise InputError(what) from error
+        except KeyError as error:
+            what = (
+                f"{path}, line {line}: ends must be ids in {nodes} (got {error}); add that node or fix the id"
+            )
+            raise InputError(what) from error
+    return np.array(source, dtype=np.int64), np.array(target, dtype=np.int64)

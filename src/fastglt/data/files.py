@@ -1,0 +1,45 @@
+"""The user's own graph: one numpy archive, or two CSV files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastglt.data.base import Dataset, FileGraph, Parts, seeded_split, tidy_edges
+from fastglt.data.csv_files import read_csv
+from fastglt.data.npz_file import read_npz
+from fastglt.errors import InputError
+
+
+def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
+    """The graph at a path.
+
+    The path is `graph.npz`, `edges.csv` with `nodes.csv` beside it, a folder that holds those two,
+    or `edges.csv+nodes.csv`, which names both. Repeated edges are merged and self loops dropped.
+    """
+    stem, graph = _read(name)
+    nodes = len(graph.labels)
+    parts = Parts(
+        x=graph.features,
+        y=graph.labels,
+        edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed),
+        masks=graph.masks or seeded_split(graph.labels, split_seed),
+    )
+    return parts.dataset(name=stem, metric="accuracy", directed=directed)
+
+
+def _read(name: str) -> tuple[str, FileGraph]:
+    path = Path(name).expanduser()
+    edges_name, plus, nodes_name = name.partition(".csv+")
+    if plus and not path.exists():
+        edges = Path(f"{edges_name}.csv").expanduser()
+        return edges.stem, read_csv(edges, Path(nodes_name).expanduser())
+    if path.is_dir():
+        return path.resolve().name, read_csv(path / "edges.csv", path / "nodes.csv")
+    if path.suffix.lower() == ".csv":
+        return path.stem, read_csv(path, path.with_name("nodes.csv"))
+    if path.suffix.lower() == ".npz":
+        return path.stem, read_npz(path)
+    raise InputError(
+        f"{path}: a graph must be a .npz file, a .csv file or a folder with edges.csv and nodes.csv "
+        f"(got {path.suffix or 'no extension'}); save it as one of these"
+    )

@@ -1,0 +1,52 @@
+"""From what the user typed to a dataset."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fastglt.data.base import Dataset
+from fastglt.data.files import load_file
+from fastglt.data.named import NAMED, data_root
+from fastglt.data.synthetic import Recipe
+from fastglt.errors import InputError, MachineError, unknown_name
+
+
+def load(
+    name: str, *, root: Path | str | None = None, split_seed: int = 0, directed: bool = False
+) -> Dataset:
+    """The dataset of that name, recipe or path.
+
+    `root` (or `FASTGLT_DATA`) is a folder of raw files to look in first; nothing is written there.
+    `split_seed` moves the split where it is not fixed. With `directed`, a graph from a file keeps
+    its arcs as they are; any other graph has both arcs of every edge, each standing alone.
+    """
+    if split_seed < 0:
+        raise InputError(f"split_seed must be 0 or more (got {split_seed})")
+    try:
+        return _load(name.strip(), data_root(root), split_seed, directed)
+    except MemoryError as error:
+        raise MachineError(
+            f"{name} does not fit into this machine's memory ({error}); use a smaller graph"
+        ) from error
+
+
+def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Dataset:
+    key, _, recipe = name.partition(":")
+    if key.lower() == "synthetic":
+        source = Recipe.parse(recipe)
+        parts = source.parts(root, split_seed)
+        return parts.dataset(name=str(source), metric="accuracy", directed=directed)
+    if name.lower() in NAMED:  # a folder of the same name is reached as ./name
+        named = NAMED[name.lower()]
+        parts = named.source.parts(root, split_seed)
+        return parts.dataset(name=name.lower(), metric=named.metric, directed=directed)
+    if _is_path(name):
+        return load_file(name, split_seed=split_seed, directed=directed)
+    raise unknown_name("dataset", name, NAMED)
+
+
+def _is_path(name: str) -> bool:
+    separators = [sep for sep in (os.sep, os.altsep) if sep]
+    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv"))
+    return looks_like_one or os.path.exists(name)

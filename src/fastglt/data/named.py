@@ -1,0 +1,128 @@
+"""The datasets that have a name: one line each, and what `fastglt data list` says of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fastglt.data.archives import gnn_benchmark, tolokers
+from fastglt.data.base import Parts
+from fastglt.data.digits import Digits
+from fastglt.data.planetoid import planetoid
+from fastglt.data.synthetic import Recipe
+
+
+class Source(Protocol):
+    """Where a named set comes from."""
+
+    def where(self, root: Path | None) -> str:
+        """Whether it is at hand, in a few words and without loading it."""
+
+    def parts(self, root: Path | None, split_seed: int) -> Parts:
+        """Its arrays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A source with what is known of it beforehand."""
+
+    source: Source
+    about: str
+    size: tuple[int, int, int, int] | None  # nodes, undirected edges, features, classes
+    metric: str = "accuracy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the catalogue; sizes are text, and None where the user decides them."""
+
+    name: str
+    about: str
+    nodes: str | None
+    edges: str | None  # undirected
+    features: str | None
+    classes: str | None
+    metric: str
+    where: str  # "built in", "in <root>", "in cache" or "would be downloaded"
+
+
+NAMED: dict[str, Named] = {
+    "digits": Named(
+        source=Digits(),
+        about="handwritten digits, linked to the ten most alike",
+        size=(1797, 12339, 64, 10),
+    ),
+    "cora": Named(
+        source=planetoid("Cora"),
+        about="machine-learning papers and their citations",
+        size=(2708, 5278, 1433, 7),
+    ),
+    "citeseer": Named(
+        source=planetoid("CiteSeer"),
+        about="computer-science papers and their citations",
+        size=(3327, 4552, 3703, 6),
+    ),
+    "pubmed": Named(
+        source=planetoid("PubMed"),
+        about="diabetes papers and their citations",
+        size=(19717, 44324, 500, 3),
+    ),
+    "coauthor-cs": Named(
+        source=gnn_benchmark("Coauthor", "CS", "ms_academic_cs.npz"),
+        about="computer scientists who wrote together",
+        size=(18333, 81894, 6805, 15),
+    ),
+    "coauthor-physics": Named(
+        source=gnn_benchmark("Coauthor", "Physics", "ms_academic_phy.npz"),
+        about="physicists who wrote together",
+        size=(34493, 247962, 8415, 5),
+    ),
+    "amazon-computers": Named(
+        source=gnn_benchmark("Amazon", "Computers", "amazon_electronics_computers.npz"),
+        about="computer goods bought together",
+        size=(13752, 245861, 767, 10),
+    ),
+    "amazon-photo": Named(
+        source=gnn_benchmark("Amazon", "Photo", "amazon_electronics_photo.npz"),
+        about="photo goods bought together",
+        size=(7650, 119081, 745, 8),
+    ),
+    "tolokers": Named(
+        source=tolokers(),
+        about="crowd workers who shared a task; who was banned?",
+        size=(11758, 519000, 10, 2),
+        metric="roc_auc",
+    ),
+    "synthetic": Named(
+        source=Recipe(),
+        about="a generated graph, such as synthetic:nodes=5000,edges=20000,homophily=0.6",
+        size=None,
+    ),
+}
+
+
+def data_root(root: Path | str | None) -> Path | None:
+    """The folder of raw files the user named, by argument or by `FASTGLT_DATA`."""
+    named = root or os.environ.get("FASTGLT_DATA")
+    return Path(named).expanduser() if named else None
+
+
+def catalogue(root: Path | str | None = None) -> list[Entry]:
+    """Every named dataset, and whether it is at hand; loads nothing."""
+    return [_entry(name, named, data_root(root)) for name, named in NAMED.items()]
+
+
+def _entry(name: str, named: Named, root: Path | None) -> Entry:
+    nodes, edges, features, classes = map(str, named.size) if named.size else (None,) * 4
+    return Entry(
+        name=name,
+        about=named.about,
+        nodes=nodes,
+        edges=edges,
+        features=features,
+        classes=classes,
+        metric=named.metric,
+        where=named.source.where(root),
+    )

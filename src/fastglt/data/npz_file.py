@@ -1,0 +1,128 @@
+"""A user's graph in one numpy archive: edge_index, x, y and, if wanted, the three masks.
+
+Every flaw is an `InputError` of one line: the file, the rule, what it got, what to do.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastglt.data.base import FileGraph, Floats, Ints, Masks
+from fastglt.errors import InputError
+
+Array = npt.NDArray[Any]
+
+REQUIRED = ("edge_index", "x", "y")
+MASKS = tuple(f"{part}_mask" for part in Masks._fields)
+ADVICE = "write it with numpy.savez(path, edge_index=..., x=..., y=...)"
+
+
+def read_npz(path: Path) -> FileGraph:
+    """The graph in the archive; `masks` is None where it holds none."""
+    arrays = _arrays(path)
+    features, labels = _features(path, arrays["x"]), _labels(path, arrays["y"])
+    if len(labels) != len(features):
+        raise InputError(
+            f"{path}: x and y must have one row per node (got {len(features)} rows in x and "
+            f"{len(labels)} in y); save both in the same node order"
+        )
+    source, target = _edges(path, arrays["edge_index"], len(labels))
+    masks = _masks(path, arrays, len(labels))
+    return FileGraph(features=features, labels=labels, source=source, target=target, masks=masks)
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the path")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty; {ADVICE}")
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: must be a .npz archive (got {error}); {ADVICE}") from error
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise InputError(f"{path}: must be a .npz archive (got a single array); {ADVICE}")
+    with archive:
+        known = (*REQUIRED, *MASKS)
+        for name in archive.files:
+            if name not in known:
+                raise InputError(f"{path}: arrays may be {', '.join(known)} (got '{name}'); leave it out")
+        for name in REQUIRED:
+            if name not in archive.files:
+                got = ", ".join(archive.files) or "none"
+                raise InputError(f"{path}: must have an array '{name}' (got {got}); {ADVICE}")
+        return {name: _array(path, archive, name) for name in archive.files}
+
+
+def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
+    try:
+        return np.asarray(archive[name])
+    except ValueError as error:
+        raise InputError(
+            f"{path}: {name} must be a plain array of numbers (got {error}); "
+            "save it with a numeric dtype, for pickled objects are never opened"
+        ) from error
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: {name} is damaged (got {error}); write the file again") from error
+
+
+def _features(path: Path, x: Array) -> Floats:
+    if x.ndim != 2 or 0 in x.shape:
+        raise InputError(f"{path}: x must have shape [nodes, features] (got {_shape(x)}); reshape it")
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"{path}: x must hold real numbers (got {x.dtype}); convert it to float32")
+    with np.errstate(over="ignore"):  # too large becomes inf, which is refused later by name
+        return x.astype(np.float32)
+
+
+def _labels(path: Path, y: Array) -> Ints:
+    if y.ndim != 1:
+        raise InputError(f"{path}: y must have shape [nodes] (got {_shape(y)}); give one class per node")
+    if y.dtype.kind not in "iu":
+        raise InputError(f"{path}: y must hold whole numbers (got {y.dtype}); convert it to int64")
+    return y.astype(np.int64)
+
+
+def _edges(path: Path, edges: Array, nodes: int) -> tuple[Ints, Ints]:
+    if edges.ndim != 2 or len(edges) != 2:
+        advice = "transpose it" if edges.ndim == 2 and edges.shape[1] == 2 else "give sources, then targets"
+        raise InputError(f"{path}: edge_index must have shape [2, edges] (got {_shape(edges)}); {advice}")
+    if edges.dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: edge_index must hold whole numbers (got {edges.dtype}); convert it to int64"
+        )
+    if edges.size and (edges.min() < 0 or edges.max() >= nodes):
+        worst = edges.min() if edges.min() < 0 else edges.max()
+        raise InputError(
+            f"{path}: edge_index must hold node numbers from 0 to {nodes - 1} (got {worst}); "
+            "number the nodes by their rows in x"
+        )
+    source, target = edges.astype(np.int64)
+    return source, target
+
+
+def _masks(path: Path, arrays: dict[str, Array], nodes: int) -> Masks | None:
+    given = [name for name in MASKS if name in arrays]
+    if not given:
+        return None
+    for name in MASKS:
+        if name not in arrays:
+            raise InputError(f"{path}: give all three masks or none (got {', '.join(given)}); add {name}")
+        mask = arrays[name]
+        if mask.shape != (nodes,):
+            raise InputError(
+                f"{path}: {name} must have shape [{nodes}] (got {_shape(mask)}); give one value per node"
+            )
+        if mask.dtype != np.bool_:
+            raise InputError(f"{path}: {name} must hold booleans (got {mask.dtype}); convert it to bool")
+    return Masks(*(arrays[name] for name in MASKS))
+
+
+def _shape(array: Array) -> str:
+    return str(list(array.shape))

@@ -1,0 +1,38 @@
+"""What can go wrong, in two families: the input was wrong, or the machine could not do it.
+
+A message gives the rule, then the value it got, then what to do. The command line prints the
+message as one line and exits with the family's code; no traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class FastGLTError(Exception):
+    """The root of every error fastglt raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(FastGLTError, ValueError):
+    """The arguments, the data, the model or a file offered to fastglt are wrong."""
+
+    exit_code = 2
+
+
+class MachineError(FastGLTError, RuntimeError):
+    """The environment stands in the way: disk, memory, network, another process."""
+
+    exit_code = 1
+
+
+def unknown_name(what: str, got: str, known: Iterable[str]) -> InputError:
+    """An error for a name nobody knows, with the nearest known one.
+
+    >>> print(unknown_name("model", "gcm", ["gcn", "gin", "gat"]))
+    unknown model (got 'gcm'); did you mean 'gcn'? Known: gat, gcn, gin
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(got.lower(), names, n=1, cutoff=0.5)
+    hint = f"; did you mean '{close[0]}'?" if close else "."
+    return InputError(f"unknown {what} (got '{got}'){hint} Known: {', '.join(names)}")

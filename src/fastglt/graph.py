@@ -1,0 +1,229 @@
+"""A graph prepared once: one id per prunable edge, sparse patterns both ways, a fingerprint.
+
+Words: an *edge* is what one mask entry decides on: a pair of nodes in an undirected graph, an arrow in
+a directed one. A *column* is a column of the `edge_index` that was given: an undirected edge has at
+least two. Self-loops are columns, but never edges: they are neither pruned nor counted.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.kernels import CSR, spread_scores
+from fastglt.masks import Mask
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Adjacency:
+    """Who sends messages to whom (row: receiver, column: sender), and which edge each entry belongs to."""
+
+    csr: CSR
+    entry_edge: Tensor  # int64 [entries]; a self-loop has the number of edges
+    edge_entries: Tensor  # int64 [edges, 2], or [edges, 1] in a directed graph
+
+    def spread(self, scores: Tensor) -> Tensor:
+        """Each entry's edge score; self-loops have 1."""
+        return spread_scores(scores, self.entry_edge, self.edge_entries)
+
+    def prune(self, kept: Tensor) -> "Adjacency":
+        """Without the entries of the edges where the boolean `kept` is false."""
+        new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
+        keep_entry = torch.cat([kept, kept.new_ones(1)])[self.entry_edge]
+        moved_to = keep_entry.cumsum(0) - 1
+        return Adjacency(
+            csr=self.csr.select(keep_entry),
+            entry_edge=new_id[self.entry_edge[keep_entry]],
+            edge_entries=moved_to[self.edge_entries[kept]],
+        )
+
+    def to(self, device: torch.device) -> "Adjacency":
+        """On another device."""
+        return Adjacency(
+            csr=self.csr.to(device),
+            entry_edge=self.entry_edge.to(device),
+            edge_entries=self.edge_entries.to(device),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Graph:
+    """The structure of a graph, without features.
+
+    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]]), num_nodes=3)
+    >>> graph.edges.tolist(), graph.loops.tolist(), graph.directed
+    ([[0, 1], [1, 2]], [2], False)
+    >>> graph.prune(Mask([1, 0])).edge_index.tolist()
+    [[0, 1, 2], [1, 0, 2]]
+    """
+
+    num_nodes: int
+    directed: bool
+    edges: Tensor  # int64 [2, edges], distinct and sorted; source < target when undirected
+    edge_index: Tensor  # int64 [2, columns], the self-loops last
+    column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
+    edge_attr: Tensor | None = None  # [columns, ...]
+    edge_weight: Tensor | None = None  # [columns]
+    _adjacencies: dict[bool, Adjacency] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def from_edge_index(
+        edge_index: Tensor,
+        num_nodes: int,
+        *,
+        directed: bool | None = None,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> "Graph":
+        """Prepare a graph; `directed=None` finds out by looking for each column's reverse."""
+        _check_edge_index(edge_index, num_nodes)
+        loop = edge_index[0] == edge_index[1]
+        order = torch.argsort(loop.int(), stable=True)
+        columns = edge_index[:, order].contiguous()
+        source, target = columns[:, : columns.shape[1] - int(loop.sum())]
+        if directed is None:
+            directed = not _is_symmetric(source, target, num_nodes)
+        low, high = (source, target) if directed else (torch.minimum(source, target), torch.maximum(source, target))
+        keys, edge_of = torch.unique(low * num_nodes + high, return_inverse=True)
+        loops = columns.new_full((int(loop.sum()),), keys.numel())
+        return Graph(
+            num_nodes=num_nodes,
+            directed=directed,
+            edges=torch.stack([keys // num_nodes, keys % num_nodes]),
+            edge_index=columns,
+            column_edge=torch.cat([edge_of, loops]),
+            edge_attr=None if edge_attr is None else edge_attr[order],
+            edge_weight=None if edge_weight is None else edge_weight[order],
+        )
+
+    @staticmethod
+    def from_data(data: "Data") -> "Graph":
+        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`."""
+        if data.edge_index is None:
+            raise InputError("data.edge_index must be a [2, edges] tensor (got none); adj_t alone is not read")
+        return Graph.from_edge_index(
+            data.edge_index,
+            int(data.num_nodes),
+            directed=not data.is_undirected(),
+            edge_attr=data.edge_attr,
+            edge_weight=data.get("edge_weight"),
+        )
+
+    @property
+    def num_edges(self) -> int:
+        """How many edges a mask decides on."""
+        return self.edges.shape[1]
+
+    @cached_property
+    def loops(self) -> Tensor:
+        """The nodes that have a self-loop in the data."""
+        return torch.unique(self.edge_index[0, self.column_edge == self.num_edges])
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Neighbours of each node, self-loops apart; in a directed graph, arrows in and out."""
+        return torch.bincount(self.edges.flatten(), minlength=self.num_nodes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the nodes and edges, whatever the order the columns came in."""
+        digest = hashlib.sha256(f"fastglt-graph-1 {self.num_nodes} {int(self.directed)}".encode())
+        for part in (self.edges, self.loops):
+            digest.update(np.ascontiguousarray(part.cpu().numpy(), dtype="<i8").tobytes() + b"|")
+        return digest.hexdigest()
+
+    def prune(self, mask: Mask) -> "Graph":
+        """An ordinary smaller graph: the edges that the mask drops are gone, both directions of them."""
+        kept = mask.of_size(self.num_edges).kept.to(self.edges.device)
+        if bool(kept.all()):
+            return self
+        new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
+        keep_column = torch.cat([kept, kept.new_ones(1)])[self.column_edge]
+        return Graph(
+            num_nodes=self.num_nodes,
+            directed=self.directed,
+            edges=self.edges[:, kept],
+            edge_index=self.edge_index[:, keep_column],
+            column_edge=new_id[self.column_edge[keep_column]],
+            edge_attr=None if self.edge_attr is None else self.edge_attr[keep_column],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[keep_column],
+            _adjacencies={loops: adjacency.prune(kept) for loops, adjacency in self._adjacencies.items()},
+        )
+
+    def adjacency(self, *, self_loops: bool) -> Adjacency:
+        """The sparse pattern, with a self-loop on every node or only those of the data; built once."""
+        if self_loops not in self._adjacencies:
+            self._adjacencies[self_loops] = self._build_adjacency(self_loops)
+        return self._adjacencies[self_loops]
+
+    @cached_property
+    def symmetric_norm(self) -> Tensor:
+        """GCN's 1/√(d_i·d_j) for each entry of the adjacency with self-loops."""
+        csr = self.adjacency(self_loops=True).csr
+        scale = csr.row_counts.float().rsqrt()
+        return scale[csr.rows] * scale[csr.indices]
+
+    @cached_property
+    def mean_norm(self) -> Tensor:
+        """1/d_i for each entry of the adjacency without added self-loops."""
+        csr = self.adjacency(self_loops=False).csr
+        return csr.row_counts.float().reciprocal()[csr.rows]
+
+    @cached_property
+    def ones(self) -> Tensor:
+        """1 for each entry of the adjacency without added self-loops."""
+        return torch.ones(self.adjacency(self_loops=False).csr.num_entries, device=self.edges.device)
+
+    def to(self, device: torch.device | str) -> "Graph":
+        """The graph on another device."""
+        device = torch.device(device)
+        if device == self.edges.device:
+            return self
+        return Graph(
+            num_nodes=self.num_nodes,
+            directed=self.directed,
+            edges=self.edges.to(device),
+            edge_index=self.edge_index.to(device),
+            column_edge=self.column_edge.to(device),
+            edge_attr=None if self.edge_attr is None else self.edge_attr.to(device),
+            edge_weight=None if self.edge_weight is None else self.edge_weight.to(device),
+            _adjacencies={loops: adjacency.to(device) for loops, adjacency in self._adjacencies.items()},
+        )
+
+    def _build_adjacency(self, self_loops: bool) -> Adjacency:
+        source, target = self.edges
+        ids = torch.arange(self.num_edges, device=source.device)
+        loops = torch.arange(self.num_nodes, device=source.device) if self_loops else self.loops
+        rows = [target, loops] if self.directed else [target, source, loops]
+        columns = [source, loops] if self.directed else [source, target, loops]
+        both = [ids] if self.directed else [ids, ids]
+        csr, order = CSR.from_entries(torch.cat(rows), torch.cat(columns), (self.num_nodes, self.num_nodes))
+        position = torch.empty_like(order)
+        position[order] = torch.arange(order.numel(), device=order.device)
+        return Adjacency(
+            csr=csr,
+            entry_edge=torch.cat([*both, loops.new_full(loops.shape, self.num_edges)])[order],
+            edge_entries=position[: self.num_edges * len(both)].view(len(both), -1).T.contiguous(),
+        )
+
+
+def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
+        got = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
+        raise InputError(f"edge_index must be an int64 tensor of shape [2, edges] (got {got})")
+    if edge_index.numel() and not (0 <= int(edge_index.min()) and int(edge_index.max()) < num_nodes):
+        got = f"{int(edge_index.min())} to {int(edge_index.max())}"
+        raise InputError(f"node ids in edge_index must lie in 0 … {num_nodes - 1} (got {got})")
+
+
+def _is_symmetric(source: Tensor, target: Tensor, num_nodes: int) -> bool:
+    forward = torch.unique(source * num_nodes + target)
+    return torch.equal(forward, torch.unique(target * num_nodes + source))

@@ -1,0 +1,118 @@
+"""Binary masks: which edges and which weights a ticket keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+
+
+class Mask:
+    """One yes or no per element; anything but 0 and 1 is refused.
+
+    >>> mask = Mask([1, 0, 1])
+    >>> mask.count, mask.size, round(mask.sparsity, 2)
+    (2, 3, 0.33)
+    """
+
+    __slots__ = ("count", "kept")
+
+    kept: Tensor  # bool, any shape
+    count: int  # how many are kept
+
+    def __init__(self, values: Tensor | Sequence[float]) -> None:
+        values = torch.as_tensor(values)
+        if values.dtype != torch.bool:
+            odd = values[(values != 0) & (values != 1)]
+            if odd.numel():
+                raise InputError(f"a mask holds only 0 and 1 (got {odd.flatten()[0].item()})")
+        self.kept = values.bool()
+        self.count = int(self.kept.sum())
+
+    @staticmethod
+    def full(shape: Sequence[int]) -> "Mask":
+        """Keep everything."""
+        return Mask(torch.ones(tuple(shape), dtype=torch.bool))
+
+    @staticmethod
+    def difference(before: "Mask", after: "Mask") -> tuple[int, int]:
+        """How many elements went and how many came from one mask to the next."""
+        both = int((before.kept & after.kept).sum())
+        return before.count - both, after.count - both
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what is masked."""
+        return tuple(self.kept.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self.kept.numel()
+
+    @property
+    def sparsity(self) -> float:
+        """The share that is removed; 0 for a mask of nothing."""
+        return 1 - self.count / self.size if self.size else 0.0
+
+    def of_size(self, size: int) -> "Mask":
+        """This mask, if it is a vector of that size."""
+        if self.shape != (size,):
+            raise InputError(f"the mask must have one entry for each of {size} elements (got shape {self.shape})")
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mask) and torch.equal(self.kept, other.kept)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.count))
+
+    def __repr__(self) -> str:
+        return f"Mask({self.count} of {self.size} kept)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masks:
+    """What a ticket keeps of a graph's edges and of a network's weight matrices."""
+
+    edges: Mask
+    weights: Mapping[str, Mask]
+
+    @staticmethod
+    def full(num_edges: int, weight_shapes: Mapping[str, Sequence[int]]) -> "Masks":
+        """The dense graph and network."""
+        weights = {name: Mask.full(shape) for name, shape in weight_shapes.items()}
+        return Masks(edges=Mask.full([num_edges]), weights=weights)
+
+    @property
+    def weights_kept(self) -> int:
+        """Kept weights over all matrices."""
+        return sum(mask.count for mask in self.weights.values())
+
+    @property
+    def weights_total(self) -> int:
+        """Prunable weights over all matrices."""
+        return sum(mask.size for mask in self.weights.values())
+
+    @property
+    def graph_sparsity(self) -> float:
+        """The share of edges removed."""
+        return self.edges.sparsity
+
+    @property
+    def weight_sparsity(self) -> float:
+        """The share of weights removed, over all matrices."""
+        return 1 - self.weights_kept / self.weights_total if self.weights_total else 0.0
+
+
+def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
+    """All tensors as one vector, in the mapping's order, so that they can be ranked globally."""
+    return torch.cat([tensor.flatten() for tensor in tensors.values()]) if tensors else torch.empty(0)
+
+
+def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inverse of `flatten`."""
+    parts = vector.split([tensor.numel() for tensor in like.values()])
+    return {name: part.view_as(tensor) for (name, tensor), part in zip(like.items(), parts, strict=True)}

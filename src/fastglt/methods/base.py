@@ -1,0 +1,162 @@
+"""A method is what happens between epochs: it decides which masks are in force, never how to train."""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.masks import Mask, Masks, flatten, unflatten
+from fastglt.schedules import check_sparsity, kept_count
+from fastglt.scores import keep_largest, keep_random
+from fastglt.seeds import derive
+from fastglt.task import Task
+from fastglt.training import Recipe, Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """How sparse the ticket is to be."""
+
+    graph_sparsity: float = 0.2  # share of edges to remove
+    weight_sparsity: float = 0.9  # share of weights to remove
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not 0 <= value < 1:
+                raise InputError(f"{name} must lie in [0, 1) (got {value})")
+
+    def check(self, task: Task, weights: int) -> None:
+        """Refuse targets that this graph or network cannot meet."""
+        if self.graph_sparsity > 0 and task.graph.num_edges == 0:
+            raise InputError(f"graph_sparsity must be 0 on a graph without edges (got {self.graph_sparsity})")
+        check_sparsity("graph_sparsity", self.graph_sparsity, task.graph.num_edges)
+        check_sparsity("weight_sparsity", self.weight_sparsity, weights)
+
+    def kept(self, training: Training) -> tuple[int, int]:
+        """How many edges and weights the finished ticket keeps."""
+        edges, weights = training.masks.edges.size, training.masks.weights_total
+        return kept_count(self.graph_sparsity, edges), kept_count(self.weight_sparsity, weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How long the search trains: E one-shot epochs, then D denoising epochs in intervals."""
+
+    oneshot_epochs: int = 30  # [E]
+    denoise_epochs: int = 400  # [D]
+    interval: int = 10  # epochs between two swaps [ΔT]
+    lr: float = 0.001
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        for name in ("oneshot_epochs", "denoise_epochs", "interval"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1 (got {getattr(self, name)})")
+        if self.interval > self.denoise_epochs:
+            rule = f"interval must not exceed the {self.denoise_epochs} denoise_epochs"
+            raise InputError(f"{rule} (got {self.interval})")
+        Recipe(epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay)
+
+    @property
+    def epochs(self) -> int:
+        """E + D: also what the dense network and a ticket in isolation are trained for."""
+        return self.oneshot_epochs + self.denoise_epochs
+
+    @property
+    def recipe(self) -> Recipe:
+        """The training recipe of the whole budget."""
+        return Recipe(epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """The base of every method; its fields are its options."""
+
+    name: ClassVar[str]
+
+    targets: Targets = Targets()
+    budget: Budget = Budget()
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs a search takes, at most."""
+        return self.budget.epochs
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The method's own options, without targets and budget."""
+        return {name: value for name, value in asdict(self).items() if name not in ("targets", "budget")}
+
+    @abstractmethod
+    def begin(self, training: Training) -> None:
+        """Set the first masks, before any epoch."""
+
+    def after_epoch(self, training: Training) -> None:  # noqa: B027
+        """Revise the masks, if it is time to."""
+
+    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
+        """What is added to the task's loss."""
+        return None
+
+    def finished(self, training: Training) -> bool:
+        """Whether the search is over."""
+        return training.epoch >= self.epochs
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedMasks(Method):
+    """No search: train under the masks the training started with (dense, or a ticket in isolation)."""
+
+    name = "fixed"
+
+    def begin(self, training: Training) -> None:
+        """Nothing to do."""
+
+
+def train_soft_masks(training: Training, targets: Targets) -> None:
+    """Begin a stage that trains soft masks beside the weights, for whatever is to be pruned."""
+    edges, weights = targets.graph_sparsity > 0, targets.weight_sparsity > 0
+    training.begin_stage("oneshot", soft_edges=edges, soft_weights=weights)
+
+
+def train_sparse(training: Training, targets: Targets, *, stage: str, sum_gradients: bool = False) -> None:
+    """Begin a stage under hard masks; soft scores of kept edges go on, and the target counts decide the best."""
+    edges = targets.graph_sparsity > 0
+    training.begin_stage(stage, soft_edges=edges, sum_gradients=sum_gradients, target=targets.kept(training))
+
+
+def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
+    """Cut the smallest soft masks of the stage's best epoch, by count; weights are ranked globally."""
+    best = training.best
+    assert best is not None, "the soft masks have been trained"
+    edges, weights = best.edge_score, flatten(best.weight_score)
+    _cut(training, graph_sparsity, weight_sparsity, edges, weights)
+
+
+def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
+    """Cut edges and weights drawn at random, by count."""
+    _cut(training, graph_sparsity, weight_sparsity, None, None)
+
+
+def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
+    """Put masks in force from two boolean vectors, one over edges and one over all weights in order."""
+    parts = unflatten(weights, training.weights)
+    training.revise(Masks(edges=Mask(edges), weights={name: Mask(part) for name, part in parts.items()}))
+
+
+def _cut(
+    training: Training, graph: float, weight: float, edge_score: Tensor | None, weight_score: Tensor | None
+) -> None:
+    masks, kept = training.masks, []
+    for name, sparsity, total, score in (
+        ("edges", graph, masks.edges.size, edge_score),
+        ("weights", weight, masks.weights_total, weight_score),
+    ):
+        count, seed = kept_count(sparsity, total), derive(training.seed, "cut", name)
+        if score is None or sparsity == 0:
+            kept.append(keep_random(total, count, seed))
+        else:
+            kept.append(keep_largest(score.abs().cpu(), count, seed))
+    set_masks(training, *kept)

@@ -1,0 +1,104 @@
+"""FastGLT (AAAI'25): prune once with learned masks, then denoise the masks in short intervals.
+
+Read this first. Stage 1 trains soft masks beside the weights and cuts almost to the target. Stage 2
+trains the sparse network and swaps, at the end of each interval, the noisiest kept elements for the
+most promising pruned ones, until the target is reached and the swaps have died out.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fastglt.errors import unknown_name
+from fastglt.masks import flatten
+from fastglt.methods.base import Method, cut_random, cut_smallest, set_masks, train_soft_masks, train_sparse
+from fastglt.schedules import SwapSchedule, intermediate_sparsity
+from fastglt.scores import EDGE_POTENTIALS, swapped
+from fastglt.seeds import derive
+from fastglt.training import Training
+
+STARTS = ("oneshot", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastGLT(Method):
+    """One-shot pruning, then gradual denoising."""
+
+    name = "fastglt"
+
+    start: str = "oneshot"  # where denoising starts: learned masks, or random ones (ablation)
+    swap_fraction: float = 0.3  # share of kept elements offered for a swap at first [tau]
+    decay: float = 1.0  # how fast that share falls [kappa]
+    edge_score: str = "degree"  # which pruned edges return first: low degree, or the paper's similarity
+    ramp: float = 0.8  # share of the intervals after which the target is reached; the paper's is 1
+
+    def begin(self, training: Training) -> None:
+        """Stage 1 trains soft masks; a random start cuts at once, and only warms the weights up."""
+        if self.start == "random":
+            cut_random(training, *self._one_shot_sparsities())
+            train_sparse(training, self.targets, stage="warm-up")
+        else:
+            train_soft_masks(training, self.targets)
+
+    def after_epoch(self, training: Training) -> None:
+        """Cut after E epochs; from then on, denoise after every interval."""
+        denoised = training.epoch - self.budget.oneshot_epochs
+        if denoised == 0:
+            if self.start == "oneshot":
+                cut_smallest(training, *self._one_shot_sparsities())
+            train_sparse(training, self.targets, stage="denoise", sum_gradients=self.targets.weight_sparsity > 0)
+        elif denoised > 0 and (denoised % self.budget.interval == 0 or training.epoch == self.epochs):
+            self.denoise(training, interval=math.ceil(denoised / self.budget.interval))
+
+    def denoise(self, training: Training, interval: int) -> None:
+        """Swap by the schedule: small scores and weights are noise, low degrees and large gradients promise."""
+        edges, weights = training.masks.edges.kept, flatten({n: m.kept for n, m in training.masks.weights.items()})
+        edge_swap = self.schedule(self.targets.graph_sparsity).swap(
+            interval=interval, kept=training.masks.edges.count, total=edges.numel()
+        )
+        weight_swap = self.schedule(self.targets.weight_sparsity).swap(
+            interval=interval, kept=training.masks.weights_kept, total=weights.numel()
+        )
+        seed = derive(training.seed, "swap", interval)
+        if any(edge_swap) and training.edge_score is not None:
+            noise = training.edge_score.detach().abs()
+            potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
+            before, edges = edges, swapped(edges, edge_swap, noise=noise, potential=potential, seed=seed)
+            _start_at_mean(training.edge_score, regrown=edges & ~before, kept=before)
+        if any(weight_swap):
+            noise, potential = flatten(training.weights).detach().abs(), flatten(training.gradient_sum)
+            weights = swapped(weights, weight_swap, noise=noise, potential=potential, seed=seed)
+        set_masks(training, edges, weights)
+        for total in training.gradient_sum.values():
+            total.zero_()
+        if training.epoch == self.epochs and any(edge_swap + weight_swap):
+            training.measure("final")
+
+    def schedule(self, target: float) -> SwapSchedule:
+        """How one mask moves from its one-shot cut to a target."""
+        return SwapSchedule(
+            start=intermediate_sparsity(target),
+            target=target,
+            intervals=math.ceil(self.budget.denoise_epochs / self.budget.interval),
+            swap_fraction=self.swap_fraction,
+            decay=self.decay,
+            ramp=self.ramp,
+        )
+
+    def _one_shot_sparsities(self) -> tuple[float, float]:
+        return intermediate_sparsity(self.targets.graph_sparsity), intermediate_sparsity(self.targets.weight_sparsity)
+
+    def __post_init__(self) -> None:
+        if self.start not in STARTS:
+            raise unknown_name("start", self.start, STARTS)
+        if self.edge_score not in EDGE_POTENTIALS:
+            raise unknown_name("edge score", self.edge_score, EDGE_POTENTIALS)
+        self.schedule(0.0)  # checks the rest
+
+
+def _start_at_mean(score: Tensor, *, regrown: Tensor, kept: Tensor) -> None:
+    """A regrown edge starts with the mean score of the kept ones."""
+    with torch.no_grad():
+        score[regrown.to(score.device)] = score[kept.to(score.device)].mean()

@@ -1,0 +1,17 @@
+"""Random: the floor every method must beat."""
+
+from dataclasses import dataclass
+
+from fastglt.methods.base import Method, cut_random
+from fastglt.training import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPruning(Method):
+    """Remove edges and weights uniformly at random to the exact target, then train from Θ0."""
+
+    name = "random"
+
+    def begin(self, training: Training) -> None:
+        """Draw the masks; nothing happens between epochs."""
+        cut_random(training, self.targets.graph_sparsity, self.targets.weight_sparsity)

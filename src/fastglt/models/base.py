@@ -1,0 +1,106 @@
+"""What a network must offer to be pruned, and what our own backbones share."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from fastglt.errors import InputError
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.seeds import derive, uniform
+
+
+class Network(nn.Module, ABC):
+    """A network that can be pruned: it runs on a prepared graph, with or without soft edge scores."""
+
+    @property
+    @abstractmethod
+    def prunable(self) -> tuple[str, ...]:
+        """The names of the parameters that are weight matrices to prune."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """What describes the network in a ticket; plain JSON values."""
+
+    @abstractmethod
+    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Class scores for every node; a soft edge score multiplies the messages along its edge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """For cost accounting: a product with a weight matrix."""
+
+    weight: str
+    on_features: bool  # the input is the data's features, which may be sparse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregation:
+    """For cost accounting: messages of some width along edges."""
+
+    width: int
+    self_loops: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention:
+    """For cost accounting: scores for both ends of each edge, `heads` of `width` numbers each."""
+
+    heads: int
+    width: int
+
+
+Operation = Linear | Aggregation | Attention
+
+
+class Backbone(Network):
+    """One of our own architectures: two layers on sparse kernels, initial weights decided by a seed."""
+
+    name: ClassVar[str]
+
+    def __init__(self, in_channels: int, hidden: int, out_channels: int, *, dropout: float, seed: int) -> None:
+        super().__init__()
+        for label, value in (("in_channels", in_channels), ("hidden", hidden), ("out_channels", out_channels)):
+            if value < 1:
+                raise InputError(f"{label} must be at least 1 (got {value})")
+        if not 0 <= dropout < 1:
+            raise InputError(f"dropout must lie in [0, 1) (got {dropout})")
+        self.in_channels, self.hidden, self.out_channels = in_channels, hidden, out_channels
+        self.dropout, self.seed = dropout, seed
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The recipe: built again from it, a backbone has bit for bit the same initial weights."""
+        return {
+            "name": self.name,
+            "in_channels": self.in_channels,
+            "hidden": self.hidden,
+            "out_channels": self.out_channels,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+    @property
+    def prunable(self) -> tuple[str, ...]:
+        """Every weight matrix, in the network's order."""
+        return tuple(name for name, _ in self.named_parameters() if name.rpartition(".")[2].startswith("weight"))
+
+    @property
+    @abstractmethod
+    def operations(self) -> tuple[Operation, ...]:
+        """What a forward pass computes, for cost accounting."""
+
+
+def glorot(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter:
+    """A weight matrix [rows, columns] from Glorot's uniform distribution."""
+    return nn.Parameter(uniform((rows, columns), (6 / (rows + columns)) ** 0.5, derive(seed, "init", *purpose)))
+
+
+def zeros(*shape: int) -> nn.Parameter:
+    """A parameter that starts at zero."""
+    return nn.Parameter(torch.zeros(*shape))

@@ -1,0 +1,106 @@
+"""GAT (Veličković et al., ICLR'18)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import elu
+
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.kernels import attention, dropout, spmm
+from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, zeros
+
+
+class GATLayer(nn.Module):
+    """Heads of attention over the neighbours and the node itself, concatenated."""
+
+    def __init__(
+        self, in_channels: int, width: int, heads: int, *, dropout: float, slope: float, seed: int, purpose: str
+    ) -> None:
+        super().__init__()
+        self.heads, self.width, self.dropout, self.slope = heads, width, dropout, slope
+        self.weight = glorot(in_channels, heads * width, seed, purpose, "weight")
+        self.attention_source = glorot(heads, width, seed, purpose, "source")
+        self.attention_target = glorot(heads, width, seed, purpose, "target")
+        self.bias = zeros(heads * width)
+
+    def forward(self, x: Features | Tensor, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Attend, then aggregate."""
+        adjacency = graph.adjacency(self_loops=True)
+        h = x @ self.weight
+        source, target = self._logits(x, h)
+        values = attention(adjacency.csr, target, source, self.slope)
+        values = dropout(values, self.dropout, training=self.training)
+        if edge_score is not None:
+            values = values * adjacency.spread(edge_score).unsqueeze(-1)
+        return spmm(adjacency.csr, values, h) + self.bias
+
+    def _logits(self, x: Features | Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """The sender's and the receiver's half of each attention logit, one column per head.
+
+        (x·W)·a = x·(W·a): whichever is shorter, a row of x or a head of h, is multiplied by the vector.
+        """
+        row_width = x.row_width if isinstance(x, Features) else x.shape[1]
+        project_weight = row_width < self.width
+        heads = (self.weight if project_weight else h).view(-1, self.heads, self.width).transpose(0, 1)
+        vectors = torch.stack([self.attention_source, self.attention_target], dim=-1)
+        halves = (heads @ vectors).permute(1, 2, 0).flatten(1)  # [rows, 2·heads]
+        if project_weight:
+            halves = x @ halves
+        source, target = halves.chunk(2, dim=1)
+        return source.contiguous(), target.contiguous()
+
+
+class GAT(Backbone):
+    """Two GAT layers: `heads` heads of `hidden` concatenated, ELU, dropout, then one head of classes."""
+
+    name = "gat"
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden: int,
+        out_channels: int,
+        *,
+        dropout: float = 0.6,
+        seed: int = 0,
+        heads: int = 8,
+        slope: float = 0.2,
+        prune_attention: bool = False,
+    ) -> None:
+        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        self.heads, self.slope, self.prune_attention = heads, slope, prune_attention
+        common = {"dropout": dropout, "slope": slope, "seed": seed}
+        self.layer1 = GATLayer(in_channels, hidden, heads, purpose="layer1", **common)  # type: ignore[arg-type]
+        self.layer2 = GATLayer(heads * hidden, out_channels, 1, purpose="layer2", **common)  # type: ignore[arg-type]
+
+    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Class scores for every node."""
+        h = elu(self.layer1(x, graph, edge_score))
+        h = dropout(h, self.dropout, training=self.training)
+        return self.layer2(h, graph, edge_score)  # type: ignore[no-any-return]
+
+    @property
+    def prunable(self) -> tuple[str, ...]:
+        """The weight matrices and, by option, the attention vectors."""
+        vectors = [name for name, _ in self.named_parameters() if "attention" in name]
+        return super().prunable + (tuple(vectors) if self.prune_attention else ())
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The recipe."""
+        extra = {"heads": self.heads, "slope": self.slope, "prune_attention": self.prune_attention}
+        return {**super().spec, **extra}
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Each layer's product, attention and aggregation."""
+        return (
+            Linear(weight="layer1.weight", on_features=True),
+            Attention(heads=self.heads, width=self.hidden),
+            Aggregation(width=self.heads * self.hidden, self_loops=True),
+            Linear(weight="layer2.weight", on_features=False),
+            Attention(heads=1, width=self.out_channels),
+            Aggregation(width=self.out_channels, self_loops=True),
+        )

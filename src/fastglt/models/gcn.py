@@ -1,0 +1,52 @@
+"""GCN (Kipf & Welling, ICLR'17)."""
+
+from torch import Tensor, nn
+
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.kernels import dropout, spmm
+from fastglt.models.base import Aggregation, Backbone, Linear, Operation, glorot, zeros
+
+
+class GCNLayer(nn.Module):
+    """Â·(x·W) + b, with Â = D^-1/2 (A + I) D^-1/2 and messages multiplied by their edge's score."""
+
+    def __init__(self, in_channels: int, out_channels: int, seed: int, purpose: str) -> None:
+        super().__init__()
+        self.weight = glorot(in_channels, out_channels, seed, purpose)
+        self.bias = zeros(out_channels)
+
+    def forward(self, x: Features | Tensor, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Aggregate the transformed neighbours."""
+        adjacency, norm = graph.adjacency(self_loops=True), graph.symmetric_norm
+        values = norm if edge_score is None else norm * adjacency.spread(edge_score)
+        return spmm(adjacency.csr, values, x @ self.weight) + self.bias
+
+
+class GCN(Backbone):
+    """Two GCN layers, ReLU and dropout between them."""
+
+    name = "gcn"
+
+    def __init__(
+        self, in_channels: int, hidden: int, out_channels: int, *, dropout: float = 0.5, seed: int = 0
+    ) -> None:
+        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        self.layer1 = GCNLayer(in_channels, hidden, seed, "layer1")
+        self.layer2 = GCNLayer(hidden, out_channels, seed, "layer2")
+
+    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Class scores for every node."""
+        h = self.layer1(x, graph, edge_score).relu()
+        h = dropout(h, self.dropout, training=self.training)
+        return self.layer2(h, graph, edge_score)  # type: ignore[no-any-return]
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Two products, two aggregations."""
+        return (
+            Linear(weight="layer1.weight", on_features=True),
+            Aggregation(width=self.hidden, self_loops=True),
+            Linear(weight="layer2.weight", on_features=False),
+            Aggregation(width=self.out_channels, self_loops=True),
+        )

@@ -1,0 +1,106 @@
+"""GIN (Xu et al., ICLR'19) as the graph lottery ticket papers use it."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from fastglt.errors import unknown_name
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.kernels import dropout, spmm
+from fastglt.models.base import Aggregation, Backbone, Linear, Operation, zeros
+from fastglt.seeds import derive, uniform
+
+_AGGREGATIONS = ("mean", "sum")
+
+
+class GINLayer(nn.Module):
+    """MLP((1 + eps)·x + Σ or mean of the neighbours); the MLP's first matrix is applied before aggregating."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, depth: int, aggregation: str, seed: int, purpose: str
+    ) -> None:
+        super().__init__()
+        self.mean = aggregation == "mean"
+        self.eps = zeros(1)
+        widths = [in_channels] + [out_channels] * depth
+        self.weight = _matrix(widths[0], widths[1], seed, purpose, 0)
+        self.bias = _vector(widths[0], widths[1], seed, purpose, 0)
+        pairs = list(zip(widths[1:], widths[2:], strict=False))
+        self.weights = nn.ParameterList([_matrix(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
+        self.biases = nn.ParameterList([_vector(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
+
+    def forward(self, x: Features | Tensor, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Aggregate, then the rest of the MLP."""
+        adjacency = graph.adjacency(self_loops=False)
+        values = graph.mean_norm if self.mean else graph.ones
+        if edge_score is not None:
+            values = values * adjacency.spread(edge_score)
+        h = x @ self.weight
+        h = spmm(adjacency.csr, values, h) + (1 + self.eps) * h + self.bias
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            h = h.relu() @ weight + bias
+        return h
+
+
+class GIN(Backbone):
+    """Two GIN layers; the prediction averages layer 2 with a linear read-out of layer 1."""
+
+    name = "gin"
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden: int,
+        out_channels: int,
+        *,
+        dropout: float = 0.5,
+        seed: int = 0,
+        depth: int = 1,
+        aggregation: str = "mean",
+    ) -> None:
+        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        if aggregation not in _AGGREGATIONS:
+            raise unknown_name("aggregation", aggregation, _AGGREGATIONS)
+        self.depth, self.aggregation = depth, aggregation
+        common = {"depth": depth, "aggregation": aggregation, "seed": seed}
+        self.layer1 = GINLayer(in_channels, hidden, purpose="layer1", **common)  # type: ignore[arg-type]
+        self.readout = nn.Module()
+        self.readout.weight = _matrix(hidden, out_channels, seed, "readout", 0)
+        self.readout.bias = _vector(hidden, out_channels, seed, "readout", 0)
+        self.layer2 = GINLayer(hidden, out_channels, purpose="layer2", **common)  # type: ignore[arg-type]
+
+    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
+        """Class scores for every node."""
+        h = self.layer1(x, graph, edge_score).relu()
+        h = dropout(h, self.dropout, training=self.training)
+        read = h @ self.readout.weight + self.readout.bias
+        return (read + self.layer2(h, graph, edge_score)) / 2  # type: ignore[no-any-return]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The recipe."""
+        return {**super().spec, "depth": self.depth, "aggregation": self.aggregation}
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Each layer's products and its aggregation, and the read-out."""
+        deeper1 = [Linear(weight=f"layer1.weights.{i}", on_features=False) for i in range(self.depth - 1)]
+        deeper2 = [Linear(weight=f"layer2.weights.{i}", on_features=False) for i in range(self.depth - 1)]
+        return (
+            Linear(weight="layer1.weight", on_features=True),
+            Aggregation(width=self.hidden, self_loops=False),
+            *deeper1,
+            Linear(weight="readout.weight", on_features=False),
+            Linear(weight="layer2.weight", on_features=False),
+            Aggregation(width=self.out_channels, self_loops=False),
+            *deeper2,
+        )
+
+
+def _matrix(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter:
+    return nn.Parameter(uniform((rows, columns), rows**-0.5, derive(seed, "init", *purpose, "weight")))
+
+
+def _vector(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter:
+    return nn.Parameter(uniform((columns,), rows**-0.5, derive(seed, "init", *purpose, "bias")))

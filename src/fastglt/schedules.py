@@ -1,0 +1,86 @@
+"""How many elements are kept after the one-shot cut and after each denoising interval.
+
+Plain arithmetic on counts: no tensors, no randomness, so a run's whole trajectory can be printed and
+tested before anything is trained.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fastglt.errors import InputError
+
+
+def kept_count(sparsity: float, total: int) -> int:
+    """How many of `total` elements stay at a sparsity; everywhere the same rounding.
+
+    >>> kept_count(0.25, 10)  # 2.5 rounds half to even: 2 go
+    8
+    """
+    return total - round(sparsity * total)
+
+
+def check_sparsity(name: str, sparsity: float, total: int) -> None:
+    """Refuse a target outside [0, 1), or one that leaves nothing."""
+    if not 0 <= sparsity < 1:
+        raise InputError(f"{name} must lie in [0, 1) (got {sparsity})")
+    if sparsity > 0 and kept_count(sparsity, total) < 1:
+        raise InputError(f"{name} must leave at least one of {total} elements (got {sparsity}, which leaves none)")
+
+
+def intermediate_sparsity(target: float, alpha: float = 0.01, beta: float = 1.2) -> float:
+    """Where the one-shot cut stops short of the target [Ψ(s) = s − α·s^β].
+
+    >>> round(intermediate_sparsity(0.99), 4)
+    0.9801
+    """
+    return target - alpha * target**beta
+
+
+class Swap(NamedTuple):
+    """How many kept elements go and how many pruned ones return."""
+
+    drop: int
+    grow: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SwapSchedule:
+    """Moves a mask from its one-shot sparsity to its target in equal steps, swapping elements on the way.
+
+    >>> schedule = SwapSchedule(start=0.5, target=0.7, intervals=2, swap_fraction=0.4, ramp=1.0)
+    >>> schedule.swap(interval=1, kept=50, total=100)
+    Swap(drop=20, grow=10)
+    >>> schedule.swap(interval=2, kept=40, total=100)  # the last one only prunes
+    Swap(drop=10, grow=0)
+    """
+
+    start: float  # sparsity of the one-shot mask [s_inm]
+    target: float  # sparsity of the finished ticket [s_tgt]
+    intervals: int  # [mu_end]
+    swap_fraction: float = 0.3  # share of the kept elements offered for a swap at first [tau]
+    decay: float = 1.0  # how fast that share falls to zero [kappa]
+    ramp: float = 0.8  # share of the intervals after which the target is reached
+
+    def __post_init__(self) -> None:
+        if self.intervals < 1:
+            raise InputError(f"intervals must be at least 1 (got {self.intervals})")
+        if not 0 <= self.swap_fraction <= 1:
+            raise InputError(f"swap_fraction must lie in [0, 1] (got {self.swap_fraction})")
+        if self.decay <= 0:
+            raise InputError(f"decay must be positive (got {self.decay})")
+        if not 0 < self.ramp <= 1:
+            raise InputError(f"ramp must lie in (0, 1] (got {self.ramp})")
+
+    def sparsity(self, interval: int) -> float:
+        """The sparsity once interval number `interval` (from 1) is over [s_mu]."""
+        progress = interval / (self.ramp * self.intervals)
+        if progress > 1 - 1e-9:
+            return self.target
+        return self.start + (self.target - self.start) * progress
+
+    def swap(self, *, interval: int, kept: int, total: int) -> Swap:
+        """What to drop and regrow at the end of an interval."""
+        keep_next = kept_count(self.sparsity(interval), total)
+        share = self.swap_fraction * (1 - interval / self.intervals) ** self.decay  # [Upsilon]
+        grow = min(int(kept * share), total - kept, keep_next)
+        return Swap(drop=kept + grow - keep_next, grow=grow)

@@ -1,0 +1,75 @@
+"""Which elements go first and which return first: scores, and cuts by exact count."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastglt.graph import Graph
+from fastglt.schedules import Swap
+from fastglt.seeds import permutation
+
+
+def lowest(scores: Tensor, count: int, seed: int) -> Tensor:
+    """The indices of the `count` smallest scores; ties at the border fall in a seeded random order.
+
+    >>> lowest(torch.tensor([3.0, 1.0, 2.0]), 2, seed=0).tolist()
+    [1, 2]
+    """
+    if count <= 0:
+        return torch.empty(0, dtype=torch.int64, device=scores.device)
+    border = float(np.partition(scores.cpu().numpy(), count - 1)[count - 1])
+    below = (scores < border).nonzero().squeeze(1)
+    tied = (scores == border).nonzero().squeeze(1)
+    drawn = permutation(tied.numel(), seed).to(tied.device)[: count - below.numel()]
+    return torch.cat([below, tied[drawn]]).sort().values
+
+
+def keep_largest(scores: Tensor, count: int, seed: int) -> Tensor:
+    """A boolean vector that keeps the `count` largest scores."""
+    kept = torch.ones_like(scores, dtype=torch.bool)
+    kept[lowest(scores, scores.numel() - count, seed)] = False
+    return kept
+
+
+def keep_random(size: int, count: int, seed: int) -> Tensor:
+    """A boolean vector that keeps `count` elements drawn at random."""
+    kept = torch.zeros(size, dtype=torch.bool)
+    kept[permutation(size, seed)[:count]] = True
+    return kept
+
+
+def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed: int) -> Tensor:
+    """Drop the kept elements with the lowest `noise` score, regrow the pruned ones with the highest `potential`.
+
+    Both are chosen on the mask as it was, so what is dropped cannot return in the same swap.
+    """
+    inside, outside = kept.nonzero().squeeze(1), (~kept).nonzero().squeeze(1)
+    result = kept.clone()
+    result[inside[lowest(noise[inside], swap.drop, seed)]] = False
+    result[outside[lowest(-potential[outside], swap.grow, seed + 1)]] = True
+    return result
+
+
+def edge_degree(full: Graph, pruned: Graph) -> Tensor:
+    """(|N(i)| + |N(j)|) / 2 on the pruned graph, for every edge of the full one."""
+    return pruned.degree[full.edges].sum(0) / 2
+
+
+def edge_similarity(full: Graph, pruned: Graph) -> Tensor:
+    """The paper's S_ij on the pruned graph: the product of both ends' mean neighbour degree^-1/2.
+
+    It is large where degrees are low. A node without neighbours counts as 1, the largest value a mean
+    can have, so that it comes first as it does under `edge_degree`.
+    """
+    degree = pruned.degree.clamp(min=1).float()
+    source, target = pruned.edges
+    sums = torch.zeros_like(degree)
+    sums.index_add_(0, source, degree.rsqrt()[target]).index_add_(0, target, degree.rsqrt()[source])
+    mean = torch.where(pruned.degree > 0, sums / degree, 1.0)
+    return mean[full.edges].prod(0)
+
+
+EDGE_POTENTIALS = {
+    "degree": lambda full, pruned: -edge_degree(full, pruned),
+    "similarity": edge_similarity,
+}

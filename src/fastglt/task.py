@@ -1,0 +1,135 @@
+"""A node classification task: graph, features, labels and split, checked and prepared once."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fastglt.errors import InputError, unknown_name
+from fastglt.features import Features
+from fastglt.graph import Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def accuracy(logits: Tensor, labels: Tensor) -> float:
+    """The share of nodes whose largest score is their class."""
+    return float((logits.argmax(-1) == labels).double().mean())
+
+
+def roc_auc(logits: Tensor, labels: Tensor) -> float:
+    """The area under the ROC curve of class 1."""
+    from sklearn.metrics import roc_auc_score
+
+    margin = (logits[:, 1] - logits[:, 0]).cpu().numpy()
+    return float(roc_auc_score(labels.cpu().numpy(), margin))
+
+
+METRICS = {"accuracy": accuracy, "roc_auc": roc_auc}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """What a network is trained for."""
+
+    graph: Graph
+    x: Features
+    y: Tensor
+    train: Tensor  # node ids
+    val: Tensor
+    test: Tensor  # may be empty: then test scores are NaN
+    num_classes: int
+    metric: str = "accuracy"
+
+    @staticmethod
+    def from_data(data: "Data", *, metric: str = "accuracy") -> "Task":
+        """Check a PyG `Data` and prepare it; the data itself is not changed."""
+        _check_kind(data)
+        if metric not in METRICS:
+            raise unknown_name("metric", metric, METRICS)
+        x, y = _features(data), _labels(data)
+        splits = {name: _split(data, name) for name in ("train", "val", "test")}
+        _check_disjoint(splits)
+        num_classes = int(y.max()) + 1
+        if metric == "roc_auc" and num_classes != 2:
+            raise InputError(f"roc_auc needs two classes (got {num_classes})")
+        return Task(
+            graph=Graph.from_data(data), x=Features(x), y=y, num_classes=num_classes, metric=metric, **splits
+        )
+
+    def loss(self, logits: Tensor, nodes: Tensor) -> Tensor:
+        """The mean cross-entropy on some nodes."""
+        return cross_entropy(logits[nodes], self.y[nodes])
+
+    def score(self, logits: Tensor, nodes: Tensor) -> float:
+        """The metric on some nodes."""
+        return METRICS[self.metric](logits[nodes], self.y[nodes]) if nodes.numel() else float("nan")
+
+    def to(self, device: torch.device | str) -> "Task":
+        """The task on another device."""
+        moved = {name: getattr(self, name).to(device) for name in ("graph", "x", "y", "train", "val", "test")}
+        return replace(self, **moved)
+
+
+def _check_kind(data: object) -> None:
+    from torch_geometric.data import Data
+
+    if not isinstance(data, Data):
+        hint = "; heterogeneous graphs are not supported" if "Hetero" in type(data).__name__ else ""
+        raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__}{hint})")
+
+
+def _features(data: "Data") -> Tensor:
+    x = data.x
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.dtype.is_floating_point or x.shape[1] < 1:
+        got = f"{x.dtype}, shape {tuple(x.shape)}" if isinstance(x, Tensor) else "none"
+        raise InputError(f"data.x must be a float tensor [nodes, features] (got {got})")
+    if data.num_nodes != x.shape[0]:
+        raise InputError(f"data.x must have one row for each of {data.num_nodes} nodes (got {x.shape[0]})")
+    if not bool(torch.isfinite(x).all()):
+        bad = (~torch.isfinite(x)).nonzero()
+        row, column = bad[0].tolist()
+        raise InputError(f"features must be finite (got {x[row, column].item()} at node {row}, feature {column})")
+    return x.detach().float().contiguous()
+
+
+def _labels(data: "Data") -> Tensor:
+    y, rows = data.y, data.x.shape[0]
+    if not isinstance(y, Tensor) or y.dtype not in (torch.int64, torch.int32):
+        got = str(y.dtype) if isinstance(y, Tensor) else "none"
+        raise InputError(f"data.y must hold one integer label per node (got {got})")
+    y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.shape != (rows,):
+        raise InputError(f"data.y must have one label for each of {rows} feature rows (got shape {tuple(y.shape)})")
+    if rows == 0:
+        raise InputError("the graph must have at least one node (got none)")
+    used = torch.cat([y[_split(data, name)] for name in ("train", "val", "test")])
+    if int(used.min()) < 0:
+        raise InputError(f"labels must be 0, 1, 2, … (got {int(used.min())})")
+    if int(used.max()) >= rows:
+        raise InputError(f"labels must be class numbers below the number of nodes, {rows} (got {int(used.max())})")
+    return y.long().clamp(min=0)
+
+
+def _split(data: "Data", name: str) -> Tensor:
+    mask, rows = getattr(data, f"{name}_mask", None), data.x.shape[0]
+    if mask is None and name == "test":
+        return torch.empty(0, dtype=torch.int64)
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (rows,):
+        got = f"{mask.dtype}, shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else "none"
+        hint = "; choose one split first" if isinstance(mask, Tensor) and mask.dim() == 2 else ""
+        raise InputError(f"data.{name}_mask must be a boolean tensor of {rows} nodes (got {got}{hint})")
+    if name != "test" and not bool(mask.any()):
+        raise InputError(f"data.{name}_mask must select at least one node (got an empty mask)")
+    return mask.nonzero().squeeze(1)
+
+
+def _check_disjoint(splits: dict[str, Tensor]) -> None:
+    for first, second in (("train", "val"), ("train", "test"), ("val", "test")):
+        shared = splits[first][torch.isin(splits[first], splits[second])]
+        if shared.numel():
+            got = f"{shared.numel()} shared, among them node {int(shared[0])}"
+            raise InputError(f"{first}_mask and {second}_mask must not share nodes (got {got})")

@@ -1,0 +1,260 @@
+"""The only training loop: one network under hard masks, with or without soft ones, epoch by epoch.
+
+A `Training` is the whole state of a run. It can be written down after any epoch and read back, and goes
+on bit for bit as if nothing had happened: every epoch draws its random numbers from a seed of its own.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from fastglt.errors import InputError
+from fastglt.masks import Mask, Masks
+from fastglt.models.base import Network
+from fastglt.seeds import derive
+from fastglt.task import Task
+
+if TYPE_CHECKING:
+    from fastglt.methods.base import Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How weights are trained."""
+
+    epochs: int = 430
+    lr: float = 0.001
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise InputError(f"epochs must be at least 1 (got {self.epochs})")
+        if not self.lr > 0:
+            raise InputError(f"lr must be positive (got {self.lr})")
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay must not be negative (got {self.weight_decay})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How a network does after an epoch."""
+
+    val: float
+    val_loss: float
+    test: float
+
+    def better_than(self, other: "Scores") -> bool:
+        """Higher validation score; among equals, lower validation loss. Test scores have no say."""
+        return (self.val, -self.val_loss) > (other.val, -other.val_loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
+    """One line of a run's history."""
+
+    epoch: int
+    stage: str
+    loss: float
+    val: float
+    val_loss: float
+    test: float
+    graph_sparsity: float
+    weight_sparsity: float
+    edges_dropped: int = 0
+    edges_grown: int = 0
+    weights_dropped: int = 0
+    weights_grown: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The network as it was at its best epoch."""
+
+    epoch: int
+    scores: Scores
+    state: dict[str, Tensor]
+    masks: Masks
+    edge_score: Tensor | None
+    weight_score: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Training:
+    """A network, its masks, its optimiser and what has happened so far.
+
+    The weights that a mask removes are zero and stay zero, with no optimiser state, so that the network
+    itself is the sparse network and a weight that returns starts afresh.
+    """
+
+    def __init__(self, network: Network, task: Task, recipe: Recipe, *, seed: int, masks: Masks | None = None) -> None:
+        self.network = copy.deepcopy(network).to(task.y.device)
+        self.task, self.recipe, self.seed = task, recipe, seed
+        self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
+        self.edge_score: Tensor | None = None
+        self.weight_score: dict[str, Tensor] = {}
+        self.gradient_sum: dict[str, Tensor] = {}
+        self.epoch, self.stage = 0, "train"
+        self.target: tuple[int, int] | None = None  # (edges, weights) kept: only such epochs can be the best
+        self.best: Snapshot | None = None
+        self.history: list[EpochRecord] = []
+        self.begin_stage("train")
+        shapes = {name: weight.shape for name, weight in self.weights.items()}
+        self.apply(masks or Masks.full(task.graph.num_edges, shapes))
+
+    def begin_stage(
+        self,
+        name: str,
+        *,
+        soft_edges: bool = False,
+        soft_weights: bool = False,
+        sum_gradients: bool = False,
+        target: tuple[int, int] | None = None,
+    ) -> None:
+        """Start anew with a fresh optimiser and no best epoch; soft scores that exist already go on."""
+        self.stage, self.target, self.best = name, target, None
+        device = self.task.y.device
+        if not soft_edges:
+            self.edge_score = None
+        elif self.edge_score is None:
+            self.edge_score = torch.ones(self.task.graph.num_edges, device=device, requires_grad=True)
+        ones = {name: torch.ones_like(w, requires_grad=True) for name, w in self.weights.items()}
+        self.weight_score = ones if soft_weights else {}
+        self.gradient_sum = {name: torch.zeros_like(w) for name, w in self.weights.items()} if sum_gradients else {}
+        scores = [*self.weight_score.values(), *([] if self.edge_score is None else [self.edge_score])]
+        groups: list[dict[str, Any]] = [
+            {"params": list(self.network.parameters()), "weight_decay": self.recipe.weight_decay}
+        ]
+        if scores:
+            groups.append({"params": scores, "weight_decay": 0.0})
+        self.optimizer = torch.optim.Adam(groups, lr=self.recipe.lr, fused=True)
+
+    def run_epoch(self, extra_loss: "Callable[[Training, Tensor], Tensor | None]") -> None:
+        """One step on the training nodes, then a look at validation and test."""
+        torch.manual_seed(derive(self.seed, "epoch", self.epoch))
+        self.network.train()
+        self.optimizer.zero_grad()
+        logits = self.logits()
+        loss = self.task.loss(logits, self.task.train)
+        extra = extra_loss(self, logits)
+        loss = loss if extra is None else loss + extra
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise InputError(f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower lr")
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._keep_pruned_at_zero()
+        self.optimizer.step()
+        self.epoch += 1
+        self._consider(value)
+
+    def logits(self) -> Tensor:
+        """Every node's class scores, under the hard and soft masks of the moment."""
+        score = self.edge_score
+        if score is not None and self.graph is not self.task.graph:
+            score = score.index_select(0, self._edge_ids)
+        if not self.weight_score:
+            return self.network(self.task.x, self.graph, score)  # type: ignore[no-any-return]
+        soft = {name: self.weights[name] * m for name, m in self.weight_score.items()}
+        return functional_call(self.network, soft, (self.task.x, self.graph, score))  # type: ignore[no-any-return]
+
+    def evaluate(self) -> Scores:
+        """Validation and test scores of the network as it is."""
+        self.network.eval()
+        with torch.no_grad():
+            logits = self.logits()
+            val_loss = float(self.task.loss(logits, self.task.val))
+        val, test = self.task.score(logits, self.task.val), self.task.score(logits, self.task.test)
+        return Scores(val=val, val_loss=val_loss, test=test)
+
+    def revise(self, masks: Masks) -> None:
+        """Change the hard masks between two epochs, and note in the history what went and what returned."""
+        edges = Mask.difference(self.masks.edges, masks.edges)
+        weights = [Mask.difference(self.masks.weights[name], mask) for name, mask in masks.weights.items()]
+        self.apply(masks)
+        if self.history:
+            self.history[-1] = replace(
+                self.history[-1],
+                edges_dropped=edges[0],
+                edges_grown=edges[1],
+                weights_dropped=sum(dropped for dropped, _ in weights),
+                weights_grown=sum(grown for _, grown in weights),
+            )
+
+    def apply(self, masks: Masks) -> None:
+        """Put hard masks in force: pruned edges leave the graph, pruned weights and their moments are zero."""
+        for name, mask in masks.weights.items():
+            if mask.shape != tuple(self.weights[name].shape):
+                raise InputError(f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})")
+        device = self.task.y.device
+        self.graph = self.task.graph.prune(masks.edges)
+        self.masks = masks
+        self._edge_ids = masks.edges.kept.nonzero().squeeze(1).to(device)
+        self._gradient_mask = {
+            name: mask.kept.to(device=device, dtype=torch.float32)
+            for name, mask in masks.weights.items()
+            if mask.count < mask.size
+        }
+        with torch.no_grad():
+            for name, kept in self._gradient_mask.items():
+                for tensor in (self.weights[name], *self._moments(self.weights[name])):
+                    tensor.mul_(kept)
+            if self.edge_score is not None:
+                for moment in self._moments(self.edge_score):
+                    moment.mul_(masks.edges.kept.to(device))
+
+    def measure(self, stage: str) -> None:
+        """Look at the network once more without training it, after masks changed at the very end."""
+        self.stage = stage
+        self._consider(self.history[-1].loss if self.history else float("nan"))
+
+    def _consider(self, loss: float) -> None:
+        scores = self.evaluate()
+        masks = self.masks
+        self.history.append(
+            EpochRecord(
+                epoch=self.epoch,
+                stage=self.stage,
+                loss=loss,
+                graph_sparsity=masks.graph_sparsity,
+                weight_sparsity=masks.weight_sparsity,
+                **asdict(scores),
+            )
+        )
+        eligible = self.target is None or self.target == (masks.edges.count, masks.weights_kept)
+        if eligible and (self.best is None or scores.better_than(self.best.scores)):
+            self.best = Snapshot(
+                epoch=self.epoch,
+                scores=scores,
+                state={name: value.detach().clone() for name, value in self.network.state_dict().items()},
+                masks=masks,
+                edge_score=None if self.edge_score is None else self.edge_score.detach().clone(),
+                weight_score={name: m.detach().clone() for name, m in self.weight_score.items()},
+            )
+
+    def _keep_pruned_at_zero(self) -> None:
+        for name, total in self.gradient_sum.items():
+            total.add_(self.weights[name].grad.abs())  # type: ignore[union-attr]
+        for name, kept in self._gradient_mask.items():
+            self.weights[name].grad.mul_(kept)  # type: ignore[union-attr]
+
+    def _moments(self, parameter: Tensor) -> list[Tensor]:
+        state = self.optimizer.state.get(parameter, {})
+        return [state[key] for key in ("exp_avg", "exp_avg_sq") if key in state]
+
+
+def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:
+    """Run a method to its end; returns the network at its best epoch. The caller's random state is kept."""
+    with torch.random.fork_rng(devices=[]):
+        if training.epoch == 0:
+            method.begin(training)
+        while not method.finished(training):
+            training.run_epoch(method.extra_loss)
+            method.after_epoch(training)
+            if after_epoch is not None:
+                after_epoch(training)
+    assert training.best is not None, "a finished run has reached its target"
+    return training.best
