@@ -125,12 +125,12 @@ class Graph:
     @cached_property
     def loops(self) -> Tensor:
         """The nodes that have a self-loop in the data."""
-        return torch.unique(self.edge_index[0, self.column_edge == self.num_edges])
+        return self.edge_index[0, self.column_edge == self.num_edges].unique()
 
     @cached_property
     def degree(self) -> Tensor:
         """Neighbours of each node, self-loops apart; in a directed graph, arrows in and out."""
-        return torch.bincount(self.edges.flatten(), minlength=self.num_nodes)
+        return self.edges.flatten().bincount(minlength=self.num_nodes)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -219,7 +219,7 @@ def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
     if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
         got = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
         raise InputError(f"edge_index must be an int64 tensor of shape [2, edges] (got {got})")
-    if edge_index.numel() and not (0 <= int(edge_index.min()) and int(edge_index.max()) < num_nodes):
+    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         got = f"{int(edge_index.min())} to {int(edge_index.max())}"
         raise InputError(f"node ids in edge_index must lie in 0 … {num_nodes - 1} (got {got})")
 

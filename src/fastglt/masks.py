@@ -114,5 +114,5 @@ def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
 
 def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of `flatten`."""
-    parts = vector.split([tensor.numel() for tensor in like.values()])
+    parts = torch.split(vector, [tensor.numel() for tensor in like.values()])
     return {name: part.view_as(tensor) for (name, tensor), part in zip(like.items(), parts, strict=True)}

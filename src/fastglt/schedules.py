@@ -33,7 +33,7 @@ def intermediate_sparsity(target: float, alpha: float = 0.01, beta: float = 1.2)
     >>> round(intermediate_sparsity(0.99), 4)
     0.9801
     """
-    return target - alpha * target**beta
+    return target - alpha * float(target**beta)
 
 
 class Swap(NamedTuple):

@@ -44,7 +44,7 @@ def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed:
     Both are chosen on the mask as it was, so what is dropped cannot return in the same swap.
     """
     inside, outside = kept.nonzero().squeeze(1), (~kept).nonzero().squeeze(1)
-    result = kept.clone()
+    noise, potential, result = noise.to(kept.device), potential.to(kept.device), kept.clone()
     result[inside[lowest(noise[inside], swap.drop, seed)]] = False
     result[outside[lowest(-potential[outside], swap.grow, seed + 1)]] = True
     return result

@@ -91,7 +91,9 @@ class Training:
     itself is the sparse network and a weight that returns starts afresh.
     """
 
-    def __init__(self, network: Network, task: Task, recipe: Recipe, *, seed: int, masks: Masks | None = None) -> None:
+    def __init__(
+        self, network: Network, task: Task, recipe: Recipe, *, seed: int, masks: Masks | None = None
+    ) -> None:
         self.network = copy.deepcopy(network).to(task.y.device)
         self.task, self.recipe, self.seed = task, recipe, seed
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
@@ -188,7 +190,9 @@ class Training:
         """Put hard masks in force: pruned edges leave the graph, pruned weights and their moments are zero."""
         for name, mask in masks.weights.items():
             if mask.shape != tuple(self.weights[name].shape):
-                raise InputError(f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})")
+                raise InputError(
+                    f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})"
+                )
         device = self.task.y.device
         self.graph = self.task.graph.prune(masks.edges)
         self.masks = masks

@@ -29,9 +29,7 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
     if not edges.is_file():
         raise InputError(f"{edges}: no such file; check the path")
     if not nodes.is_file():
-        raise InputError(
-            f"{nodes}: no such file; put the nodes there, or name both files as edges.csv+nodes.csv"
-        )
+        raise InputError(f"{nodes}: no such file; put the nodes there, or name both files as edges.csv+nodes.csv")
     with _table(nodes) as (header, rows):
         table = _read_nodes(nodes, header, rows)
     with _table(edges) as (header, rows):
@@ -55,10 +53,8 @@ def _table(path: Path) -> Iterator[tuple[list[str], Rows]]:
             if not header:
                 raise InputError(f"{path}: the file is empty; its first line must name the columns")
             yield header, ((lines.line_num, row) for row in lines if row)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{path}: must be a CSV file in UTF-8 (got {error}); save it again as such"
-        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: must be a CSV file in UTF-8 (got {error}); save it again as such") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +98,7 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
         name, label = row[columns.id].strip(), row[columns.label].strip()
         split = "" if columns.split is None else row[columns.split].strip()
         if name in nodes.numbers:
-            raise InputError(
-                f"{path}, line {line}: ids must differ (got '{name}' again); remove one of the two"
-            )
+            raise InputError(f"{path}, line {line}: ids must differ (got '{name}' again); remove one of the two")
         if not label:
             raise InputError(f"{path}, line {line}: every node needs a label (got an empty cell); fill it in")
         if split not in SPLITS:
@@ -180,8 +174,6 @@ def _read_edges(
             what = f"{path}, line {line}: must have 2 cells (got {len(row)}); write source,target"
             raise InputError(what) from error
         except KeyError as error:
-            what = (
-                f"{path}, line {line}: ends must be ids in {nodes} (got {error}); add that node or fix the id"
-            )
+            what = f"{path}, line {line}: ends must be ids in {nodes} (got {error}); add that node or fix the id"
             raise InputError(what) from error
     return np.array(source, dtype=np.int64), np.array(target, dtype=np.int64)

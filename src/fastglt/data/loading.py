@@ -12,9 +12,7 @@ from fastglt.data.synthetic import Recipe
 from fastglt.errors import InputError, MachineError, unknown_name
 
 
-def load(
-    name: str, *, root: Path | str | None = None, split_seed: int = 0, directed: bool = False
-) -> Dataset:
+def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, directed: bool = False) -> Dataset:
     """The dataset of that name, recipe or path.
 
     `root` (or `FASTGLT_DATA`) is a folder of raw files to look in first; nothing is written there.
@@ -25,6 +23,8 @@ def load(
         raise InputError(f"split_seed must be 0 or more (got {split_seed})")
     try:
         return _load(name.strip(), data_root(root), split_seed, directed)
+    except OSError as error:
+        raise MachineError(f"{name} could not be read (got {error}); check the path and its permissions") from error
     except MemoryError as error:
         raise MachineError(
             f"{name} does not fit into this machine's memory ({error}); use a smaller graph"

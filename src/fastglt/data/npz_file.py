@@ -8,7 +8,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -42,13 +42,7 @@ def _arrays(path: Path) -> dict[str, Array]:
         raise InputError(f"{path}: no such file; check the path")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; {ADVICE}")
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: must be a .npz archive (got {error}); {ADVICE}") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise InputError(f"{path}: must be a .npz archive (got a single array); {ADVICE}")
-    with archive:
+    with path.open("rb") as file, _archive(path, file) as archive:
         known = (*REQUIRED, *MASKS)
         for name in archive.files:
             if name not in known:
@@ -60,6 +54,16 @@ def _arrays(path: Path) -> dict[str, Array]:
         return {name: _array(path, archive, name) for name in archive.files}
 
 
+def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
+    try:
+        archive = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: must be a .npz archive (got {error}); {ADVICE}") from error
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise InputError(f"{path}: must be a .npz archive (got a single array); {ADVICE}")
+    return archive
+
+
 def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
     try:
         return np.asarray(archive[name])
@@ -68,7 +72,7 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
             f"{path}: {name} must be a plain array of numbers (got {error}); "
             "save it with a numeric dtype, for pickled objects are never opened"
         ) from error
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: {name} is damaged (got {error}); write the file again") from error
 
 
@@ -94,9 +98,7 @@ def _edges(path: Path, edges: Array, nodes: int) -> tuple[Ints, Ints]:
         advice = "transpose it" if edges.ndim == 2 and edges.shape[1] == 2 else "give sources, then targets"
         raise InputError(f"{path}: edge_index must have shape [2, edges] (got {_shape(edges)}); {advice}")
     if edges.dtype.kind not in "iu":
-        raise InputError(
-            f"{path}: edge_index must hold whole numbers (got {edges.dtype}); convert it to int64"
-        )
+        raise InputError(f"{path}: edge_index must hold whole numbers (got {edges.dtype}); convert it to int64")
     if edges.size and (edges.min() < 0 or edges.max() >= nodes):
         worst = edges.min() if edges.min() < 0 else edges.max()
         raise InputError(

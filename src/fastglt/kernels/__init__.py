@@ -105,7 +105,7 @@ class _SpMM(torch.autograd.Function):
         return _spmm(csr, values, dense)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         csr, (values, dense), grad = ctx.csr, ctx.saved_tensors, grads[0]
         grad_values = grad_dense = None
         if ctx.needs_input_grad[1]:
@@ -131,7 +131,7 @@ class _Attention(torch.autograd.Function):
         return alpha
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor, None]:
         csr, (target, source, alpha), grad = ctx.csr, ctx.saved_tensors, grads[0]
         if not _compiled(target):
             gradients = _plain.attention_backward(csr, target, source, ctx.slope, alpha, grad)
@@ -152,7 +152,7 @@ class _Dropout(torch.autograd.Function):
         return _Dropout.masked(x, p, key)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         return _Dropout.masked(grads[0], ctx.p, ctx.key), None, None
 
     @staticmethod
@@ -178,6 +178,6 @@ class _SpreadScores(torch.autograd.Function):
         return torch.cat([scores, scores.new_ones(1)])[entry_edge]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (edge_entries,) = ctx.saved_tensors
         return grads[0][edge_entries].sum(1), None, None

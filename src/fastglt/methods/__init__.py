@@ -9,7 +9,17 @@ from fastglt.methods.fastglt import FastGLT
 from fastglt.methods.oneshot import OneShot
 from fastglt.methods.random import RandomPruning
 
-__all__ = ["METHODS", "Budget", "FastGLT", "FixedMasks", "Method", "OneShot", "RandomPruning", "Targets", "make"]
+__all__ = [
+    "METHODS",
+    "Budget",
+    "FastGLT",
+    "FixedMasks",
+    "Method",
+    "OneShot",
+    "RandomPruning",
+    "Targets",
+    "make",
+]
 
 METHODS: dict[str, type[Method]] = {"fastglt": FastGLT, "oneshot": OneShot, "random": RandomPruning}
 

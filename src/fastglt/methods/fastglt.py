@@ -54,7 +54,10 @@ class FastGLT(Method):
 
     def denoise(self, training: Training, interval: int) -> None:
         """Swap by the schedule: small scores and weights are noise, low degrees and large gradients promise."""
-        edges, weights = training.masks.edges.kept, flatten({n: m.kept for n, m in training.masks.weights.items()})
+        edges, weights = (
+            training.masks.edges.kept,
+            flatten({n: m.kept for n, m in training.masks.weights.items()}),
+        )
         edge_swap = self.schedule(self.targets.graph_sparsity).swap(
             interval=interval, kept=training.masks.edges.count, total=edges.numel()
         )
@@ -88,7 +91,9 @@ class FastGLT(Method):
         )
 
     def _one_shot_sparsities(self) -> tuple[float, float]:
-        return intermediate_sparsity(self.targets.graph_sparsity), intermediate_sparsity(self.targets.weight_sparsity)
+        return intermediate_sparsity(self.targets.graph_sparsity), intermediate_sparsity(
+            self.targets.weight_sparsity
+        )
 
     def __post_init__(self) -> None:
         if self.start not in STARTS:

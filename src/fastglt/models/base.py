@@ -65,7 +65,11 @@ class Backbone(Network):
 
     def __init__(self, in_channels: int, hidden: int, out_channels: int, *, dropout: float, seed: int) -> None:
         super().__init__()
-        for label, value in (("in_channels", in_channels), ("hidden", hidden), ("out_channels", out_channels)):
+        for label, value in (
+            ("in_channels", in_channels),
+            ("hidden", hidden),
+            ("out_channels", out_channels),
+        ):
             if value < 1:
                 raise InputError(f"{label} must be at least 1 (got {value})")
         if not 0 <= dropout < 1:

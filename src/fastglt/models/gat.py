@@ -16,7 +16,15 @@ class GATLayer(nn.Module):
     """Heads of attention over the neighbours and the node itself, concatenated."""
 
     def __init__(
-        self, in_channels: int, width: int, heads: int, *, dropout: float, slope: float, seed: int, purpose: str
+        self,
+        in_channels: int,
+        width: int,
+        heads: int,
+        *,
+        dropout: float,
+        slope: float,
+        seed: int,
+        purpose: str,
     ) -> None:
         super().__init__()
         self.heads, self.width, self.dropout, self.slope = heads, width, dropout, slope

@@ -1,5 +1,6 @@
 """GIN (Xu et al., ICLR'19) as the graph lottery ticket papers use it."""
 
+from itertools import pairwise
 from typing import Any
 
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ class GINLayer(nn.Module):
         widths = [in_channels] + [out_channels] * depth
         self.weight = _matrix(widths[0], widths[1], seed, purpose, 0)
         self.bias = _vector(widths[0], widths[1], seed, purpose, 0)
-        pairs = list(zip(widths[1:], widths[2:], strict=False))
+        pairs = list(pairwise(widths[1:]))
         self.weights = nn.ParameterList([_matrix(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
         self.biases = nn.ParameterList([_vector(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
 
@@ -65,16 +66,15 @@ class GIN(Backbone):
         self.depth, self.aggregation = depth, aggregation
         common = {"depth": depth, "aggregation": aggregation, "seed": seed}
         self.layer1 = GINLayer(in_channels, hidden, purpose="layer1", **common)  # type: ignore[arg-type]
-        self.readout = nn.Module()
-        self.readout.weight = _matrix(hidden, out_channels, seed, "readout", 0)
-        self.readout.bias = _vector(hidden, out_channels, seed, "readout", 0)
+        self.weight_readout = _matrix(hidden, out_channels, seed, "readout", 0)
+        self.bias_readout = _vector(hidden, out_channels, seed, "readout", 0)
         self.layer2 = GINLayer(hidden, out_channels, purpose="layer2", **common)  # type: ignore[arg-type]
 
     def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
         """Class scores for every node."""
         h = self.layer1(x, graph, edge_score).relu()
         h = dropout(h, self.dropout, training=self.training)
-        read = h @ self.readout.weight + self.readout.bias
+        read = h @ self.weight_readout + self.bias_readout
         return (read + self.layer2(h, graph, edge_score)) / 2  # type: ignore[no-any-return]
 
     @property
@@ -91,7 +91,7 @@ class GIN(Backbone):
             Linear(weight="layer1.weight", on_features=True),
             Aggregation(width=self.hidden, self_loops=False),
             *deeper1,
-            Linear(weight="readout.weight", on_features=False),
+            Linear(weight="weight_readout", on_features=False),
             Linear(weight="layer2.weight", on_features=False),
             Aggregation(width=self.out_channels, self_loops=False),
             *deeper2,

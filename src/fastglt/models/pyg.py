@@ -35,7 +35,7 @@ class PyGNetwork(Network):
             if name not in parameters:
                 raise InputError(f"prunable must name parameters of the model (got '{name}')")
         self._prunable = tuple(self.PREFIX + name for name in names)
-        self._parameters_of_forward = inspect.signature(module.forward).parameters
+        self._parameters_of_forward = dict(inspect.signature(module.forward).parameters)
         self._graph: Graph | None = None
         self._column_score: Tensor | None = None
         for layer in _message_passing_layers(self.module):
@@ -81,7 +81,12 @@ class PyGNetwork(Network):
         finally:
             self.train(was_training)
         expected = f"one row of at least {num_classes} class scores for each of {graph.num_nodes} nodes"
-        if not isinstance(out, Tensor) or out.dim() != 2 or out.shape[0] != graph.num_nodes or out.shape[1] < num_classes:
+        if (
+            not isinstance(out, Tensor)
+            or out.dim() != 2
+            or out.shape[0] != graph.num_nodes
+            or out.shape[1] < num_classes
+        ):
             got = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
             raise InputError(f"the model must return {expected} (got {got})")
 
@@ -177,4 +182,6 @@ def _refuse_unsupported(module: nn.Module) -> None:
             )
     for name, parameter in module.named_parameters():
         if isinstance(parameter, nn.parameter.UninitializedParameter):
-            raise InputError(f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)")
+            raise InputError(
+                f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)"
+            )

@@ -1,0 +1,115 @@
+"""The whole state of a `Training` as named tensors and plain values, and back."""
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastglt.masks import Mask, Masks
+from fastglt.training import EpochRecord, Scores, Snapshot, Training
+
+Tensors = dict[str, Tensor]
+
+
+def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
+    """Everything that the next epoch depends on."""
+    tensors = {f"state/{name}": value for name, value in training.network.state_dict().items()}
+    tensors |= _masks("masks", training.masks) | _scores("scores", training.edge_score, training.weight_score)
+    tensors |= {f"gradient_sum/{name}": total for name, total in training.gradient_sum.items()}
+    for index, parameter in enumerate(_optimized(training)):
+        tensors |= {f"adam/{index}/{key}": value for key, value in training.optimizer.state[parameter].items()}
+    meta: dict[str, Any] = {
+        "epoch": training.epoch,
+        "stage": training.stage,
+        "target": training.target,
+        "history": [list(asdict(record).values()) for record in training.history],
+    }
+    if training.best is not None:
+        best_tensors, meta["best"] = pack_snapshot(training.best)
+        tensors |= {f"best/{name}": value for name, value in best_tensors.items()}
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, meta
+
+
+def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
+    """Bring a fresh `Training` to the state that was packed."""
+    device = training.task.y.device
+    tensors = {name: value.to(device) for name, value in tensors.items()}
+    training.network.load_state_dict(_below(tensors, "state/"))
+    edge_score, weight_score = _unpack_scores(tensors, "scores")
+    gradients = _below(tensors, "gradient_sum/")
+    training.begin_stage(
+        meta["stage"],
+        soft_edges=edge_score is not None,
+        soft_weights=bool(weight_score),
+        sum_gradients=bool(gradients),
+        target=None if meta["target"] is None else (meta["target"][0], meta["target"][1]),
+    )
+    with torch.no_grad():
+        if training.edge_score is not None and edge_score is not None:
+            training.edge_score.copy_(edge_score)
+        for name, value in weight_score.items():
+            training.weight_score[name].copy_(value)
+    training.gradient_sum = gradients
+    training.apply(_unpack_masks(tensors, "masks"))
+    for index, parameter in enumerate(_optimized(training)):
+        state = _below(tensors, f"adam/{index}/")
+        if state:
+            training.optimizer.state[parameter] = state
+    training.epoch = meta["epoch"]
+    training.history = [EpochRecord(**dict(zip(_FIELDS, row, strict=True))) for row in meta["history"]]
+    training.best = unpack_snapshot(_below(tensors, "best/"), meta["best"]) if "best" in meta else None
+
+
+def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
+    """A snapshot alone, for the result of a finished phase."""
+    tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
+    tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    return tensors, {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores)}
+
+
+def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
+    """The inverse of `pack_snapshot`."""
+    edge_score, weight_score = _unpack_scores(tensors, "scores")
+    return Snapshot(
+        epoch=meta["epoch"],
+        scores=Scores(**meta["scores"]),
+        state=_below(tensors, "state/"),
+        masks=_unpack_masks(tensors, "masks"),
+        edge_score=edge_score,
+        weight_score=weight_score,
+    )
+
+
+_FIELDS = tuple(EpochRecord.__dataclass_fields__)
+
+
+def _optimized(training: Training) -> list[Tensor]:
+    return [parameter for group in training.optimizer.param_groups for parameter in group["params"]]
+
+
+def _below(tensors: Tensors, prefix: str) -> Tensors:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _masks(prefix: str, masks: Masks) -> Tensors:
+    weights = {f"{prefix}/weights/{name}": mask.kept for name, mask in masks.weights.items()}
+    return {f"{prefix}/edges": masks.edges.kept, **weights}
+
+
+def _unpack_masks(tensors: Tensors, prefix: str) -> Masks:
+    weights = _below(tensors, f"{prefix}/weights/")
+    return Masks(
+        edges=Mask(tensors[f"{prefix}/edges"].cpu()),
+        weights={name: Mask(kept.cpu()) for name, kept in weights.items()},
+    )
+
+
+def _scores(prefix: str, edges: Tensor | None, weights: Tensors) -> Tensors:
+    edge = {} if edges is None else {f"{prefix}/edges": edges}
+    return edge | {f"{prefix}/weights/{name}": value for name, value in weights.items()}
+
+
+def _unpack_scores(tensors: Tensors, prefix: str) -> tuple[Tensor | None, Tensors]:
+    return tensors.get(f"{prefix}/edges"), _below(tensors, f"{prefix}/weights/")

@@ -1,0 +1,181 @@
+"""From a model and a graph to a ticket: search, then train in isolation, then (by choice) the dense twin."""
+
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fastglt.errors import InputError, unknown_name
+from fastglt.judge.verdict import train_fixed
+from fastglt.masks import Masks
+from fastglt.methods import Budget, Method, Targets, make
+from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
+from fastglt.phases import Journal, PhaseResult, Progress, run_phase
+from fastglt.task import Task
+from fastglt.ticket import Ticket, state_hash
+from fastglt.training import Scores, Snapshot, Training
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A ticket and the runs behind it."""
+
+    ticket: Ticket
+    search: PhaseResult
+    isolated: PhaseResult | None
+    dense: PhaseResult | None
+
+
+def find_ticket(
+    model: nn.Module | str,
+    data: "Data",
+    *,
+    graph_sparsity: float = 0.2,
+    weight_sparsity: float = 0.9,
+    method: str = "fastglt",
+    seed: int = 0,
+    budget: Budget | None = None,
+    hidden: int = 512,
+    metric: str = "accuracy",
+    isolated: bool = True,
+    prunable: list[str] | None = None,
+    device: str | torch.device = "cpu",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Ticket:
+    """Find a graph lottery ticket.
+
+    `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat"), or any PyG model; the model and
+    the data are left as they are. Its current weights are Θ0. `options` are the method's own, such as
+    ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
+    halves the time and leaves its isolated scores out.
+    """
+    task = Task.from_data(data, metric=metric).to(device)
+    network = as_network(model, task, hidden=hidden, seed=seed, prunable=prunable)
+    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
+    chosen = make(method, targets=targets, budget=budget or Budget(), **options)
+    return find(network, task, chosen, seed=seed, isolated=isolated, dense=False, progress=progress).ticket
+
+
+def find(
+    network: Network,
+    task: Task,
+    method: Method,
+    *,
+    seed: int,
+    isolated: bool = True,
+    dense: bool = True,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> Found:
+    """Search with a method; train the ticket in isolation and the dense network from the same Θ0."""
+    check_targets(network, task, method)
+    journal = journal or Journal()
+    search = run_phase(
+        "search", lambda: Training(network, task, method.budget.recipe, seed=seed), method, journal, progress
+    )
+    common = {"seed": seed, "journal": journal, "progress": progress}
+    alone = twin = None
+    if isolated:
+        alone = train_fixed("isolated", network, task, method.budget, masks=search.best.masks, **common)  # type: ignore[arg-type]
+    if dense:
+        twin = train_fixed("dense", network, task, method.budget, **common)  # type: ignore[arg-type]
+    ticket = _ticket(network, task, method, seed, search, alone, twin)
+    return Found(ticket=ticket, search=search, isolated=alone, dense=twin)
+
+
+def as_network(
+    model: nn.Module | str, task: Task, *, hidden: int, seed: int, prunable: list[str] | None = None
+) -> Network:
+    """One of our backbones by name or as it is, or a user's PyG model wrapped."""
+    if isinstance(model, str):
+        if model not in BACKBONES:
+            raise unknown_name("model", model, BACKBONES)
+        shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_classes}
+        return build({"name": model, **shape, "seed": seed})
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
+    if isinstance(model, Network):
+        return _fitting(model, task)
+    wrapped = PyGNetwork(model, prunable=prunable)
+    wrapped.probe(task.x, task.graph, task.num_classes)
+    return wrapped
+
+
+def check_targets(network: Network, task: Task, method: Method) -> None:
+    """Refuse targets that leave nothing, before anything is trained."""
+    weights = sum(network.get_parameter(name).numel() for name in network.prunable)
+    method.targets.check(task, weights)
+
+
+def _fitting(network: Network, task: Task) -> Network:
+    if isinstance(network, Backbone):
+        if network.in_channels != task.x.num_features:
+            raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
+        if network.out_channels < task.num_classes:
+            raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
+    return network
+
+
+def _ticket(
+    network: Network,
+    task: Task,
+    method: Method,
+    seed: int,
+    search: PhaseResult,
+    isolated: PhaseResult | None,
+    dense: PhaseResult | None,
+) -> Ticket:
+    best = search.best
+    prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
+    initial = {
+        name.removeprefix(prefix): value.detach().cpu().clone() for name, value in network.state_dict().items()
+    }
+    initial_hash = state_hash(initial)
+    recipe = isinstance(network, Backbone) and state_hash(build(network.spec).state_dict()) == initial_hash
+    runs = {"search": best.scores, "search_unweighted": _unweighted(network, task, method, best, seed)}
+    runs |= {name: run.best.scores for name, run in (("isolated", isolated), ("dense", dense)) if run is not None}
+    weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
+    kept = best.masks.edges.kept
+    return Ticket(
+        masks=Masks(edges=best.masks.edges, weights=weights),
+        weights={name.removeprefix(prefix): value.cpu() for name, value in best.state.items()},
+        edge_scores=None if best.edge_score is None else best.edge_score.cpu()[kept],
+        model=network.spec,
+        config={
+            "method": method.name,
+            "options": method.options,
+            "targets": asdict(method.targets),
+            "budget": asdict(method.budget),
+            "metric": task.metric,
+        },
+        seed=seed,
+        scores={f"{run}_{name}": getattr(scores, name) for run, scores in runs.items() for name in ("val", "test")},
+        graph_fingerprint=task.graph.fingerprint,
+        feature_fingerprint=task.x.fingerprint,
+        initial_hash=initial_hash,
+        initial_from="recipe" if recipe else "file",
+        versions=versions(),
+        load_initial=lambda: initial,
+        history=search.history,
+        seconds={"search": search.seconds},
+    )
+
+
+def _unweighted(network: Network, task: Task, method: Method, best: Snapshot, seed: int) -> Scores:
+    """The search's best network with every kept edge's score set to 1."""
+    training = Training(network, task, method.budget.recipe, seed=seed, masks=best.masks)
+    training.network.load_state_dict(best.state)
+    return training.evaluate()
+
+
+def versions() -> dict[str, str]:
+    """What made a ticket."""
+    packages = ("fastglt", "torch", "torch_geometric", "numba", "numpy")
+    return {"python": platform.python_version(), **{package: version(package) for package in packages}}

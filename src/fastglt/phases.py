@@ -1,0 +1,64 @@
+"""A run is a few trainings in a row, its phases; a journal keeps what they did so that a kill costs little."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastglt.methods.base import Method
+from fastglt.training import EpochRecord, Snapshot, Training, train
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseResult:
+    """What a finished phase leaves behind."""
+
+    best: Snapshot
+    history: tuple[EpochRecord, ...]
+    seconds: float
+
+
+class Journal:
+    """Forgets everything: the journal of a run that is not written down."""
+
+    def finished(self, phase: str) -> PhaseResult | None:
+        """The result of a phase that an earlier process finished."""
+        return None
+
+    def resume(self, phase: str, training: Training) -> float:
+        """Bring a training to where an earlier process left it; returns the seconds already spent."""
+        return 0.0
+
+    def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
+        """Called after every epoch."""
+
+    def finish(self, phase: str, result: PhaseResult) -> None:
+        """Called at the end of a phase."""
+
+
+Progress = Callable[[str, Training, int], None]  # phase, training, epochs of the phase
+
+
+def run_phase(
+    phase: str,
+    start: Callable[[], Training],
+    method: Method,
+    journal: Journal,
+    progress: Progress | None = None,
+) -> PhaseResult:
+    """Run one phase, or what is left of it."""
+    done = journal.finished(phase)
+    if done is not None:
+        return done
+    training = start()
+    before = journal.resume(phase, training)
+    began = time.monotonic()
+
+    def after_epoch(training: Training) -> None:
+        journal.after_epoch(phase, training, before + time.monotonic() - began)
+        if progress is not None:
+            progress(phase, training, method.epochs)
+
+    best = train(training, method, after_epoch)
+    result = PhaseResult(best=best, history=tuple(training.history), seconds=before + time.monotonic() - began)
+    journal.finish(phase, result)
+    return result

@@ -1,0 +1,49 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastglt.data import load, loading
+from fastglt.errors import InputError, MachineError
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"unknown dataset \(got 'coral'\); did you mean 'cora'\? Known: "):
+        load("coral")
+    with pytest.raises(InputError, match=r"unknown dataset \(got ''\)"):
+        load("  ")
+
+
+def test_names_ignore_case_and_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load("Digits").name == "digits"
+    with pytest.raises(InputError, match="no such file"):
+        load("./digits")
+
+
+def test_directed_is_passed_on() -> None:
+    dataset = load("synthetic:nodes=60", directed=True)
+    assert dataset.directed
+    assert dataset.data.num_edges == 480
+
+
+def test_a_negative_split_seed_is_refused() -> None:
+    with pytest.raises(InputError, match=r"split_seed must be 0 or more \(got -1\)"):
+        load("digits", split_seed=-1)
+
+
+def test_too_large_for_memory() -> None:
+    with pytest.raises(MachineError, match=r"does not fit into this machine's memory \(Unable to allocate"):
+        load("synthetic:nodes=1000000000,features=1000000,edges=1")
+
+
+def test_importing_is_cheap() -> None:
+    heavy = "{'sklearn', 'torch_geometric.datasets'}"
+    code = f"import sys, fastglt.data; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    folder = Path(loading.__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (1, "")
