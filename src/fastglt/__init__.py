@@ -7,21 +7,44 @@
 >>> ticket.save("cora.safetensors")  # doctest: +SKIP
 """
 
+import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: busy-waiting threads starve each other
 
-from fastglt.errors import FastGLTError, InputError, MachineError
-from fastglt.find import find_ticket
-from fastglt.graph import Graph
-from fastglt.judge import Verdict, evaluate
-from fastglt.kernels import set_threads
-from fastglt.masks import Mask, Masks
-from fastglt.methods import Budget
-from fastglt.models import GAT, GCN, GIN
-from fastglt.ticket import Ticket
+if TYPE_CHECKING:
+    from fastglt.errors import FastGLTError, InputError, MachineError
+    from fastglt.find import find_ticket
+    from fastglt.graph import Graph
+    from fastglt.judge import Verdict, evaluate
+    from fastglt.kernels import set_threads
+    from fastglt.masks import Mask, Masks
+    from fastglt.methods import Budget
+    from fastglt.models import GAT, GCN, GIN
+    from fastglt.ticket import Ticket
 
-__all__ = [
+__version__ = "0.1.0"
+
+_HOME = {
+    "GAT": "models",
+    "GCN": "models",
+    "GIN": "models",
+    "Budget": "methods",
+    "FastGLTError": "errors",
+    "Graph": "graph",
+    "InputError": "errors",
+    "MachineError": "errors",
+    "Mask": "masks",
+    "Masks": "masks",
+    "Ticket": "ticket",
+    "Verdict": "judge",
+    "evaluate": "judge",
+    "find_ticket": "find",
+    "set_threads": "kernels",
+}
+
+__all__ = [  # loaded on first use, so that `fastglt --help` need not wait for torch
     "GAT",
     "GCN",
     "GIN",
@@ -40,4 +63,12 @@ __all__ = [
     "set_threads",
 ]
 
-__version__ = "0.1.0"
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fastglt' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"fastglt.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -23,6 +23,11 @@ def test_a_split_covers_every_node_once(sizes: list[int], seed: int) -> None:
             assert (train, val) == (20, 30)
 
 
+def test_unlabelled_nodes_are_in_no_mask() -> None:
+    masks = seeded_split(np.array([-1, 0, 0, 0, -1]), seed=0)
+    assert np.sum(masks, axis=0).tolist() == [0, 1, 1, 1, 0]
+
+
 def test_only_the_seed_moves_a_split() -> None:
     labels = np.arange(300) % 3
     one, again, other = (seeded_split(labels, seed) for seed in (1, 1, 2))

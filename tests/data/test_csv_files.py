@@ -51,6 +51,12 @@ def test_whole_number_labels_are_ordered_by_value(tmp_path: Path) -> None:
     assert load(write(tmp_path, nodes=nodes)).data.y.tolist() == [2, 1, 0]
 
 
+def test_a_node_without_a_label_is_in_no_split(tmp_path: Path) -> None:
+    data = load(write(tmp_path, nodes="id,label,f\na,,1\nb,10,1\nc,9,1\n")).data
+    assert data.y.tolist() == [-1, 1, 0]
+    assert not (data.train_mask | data.val_mask | data.test_mask)[0]
+
+
 def test_spreadsheet_habits_are_forgiven(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "nodes.csv").write_bytes(b'\xef\xbb\xbfid, label ,f\r\n a ,x,1\r\nb,"y",2\r\n\r\nc,x,3\r\n')
@@ -82,7 +88,7 @@ def test_a_flawed_edge_file_is_refused_in_one_line(edges: str, message: str, tmp
     ("nodes", "message"),
     [
         ("", "nodes.csv: the file is empty; its first line must name the columns"),
-        ("id,label,f\n", "nodes.csv: must have at least one node (got only a header); add the nodes"),
+        ("id,label,f\n", "nodes.csv: must have at least one labelled node (got none); add the nodes"),
         ("id,f\na,1\n", "nodes.csv: must have a column 'label' (got id, f); add it"),
         ("name,label,f\na,x,1\n", "nodes.csv: must have a column 'id' (got name, label, f); add it"),
         ("id,label,f,f\na,x,1,1\n", "nodes.csv: columns must differ (got 'f' twice); rename or remove one"),
@@ -91,7 +97,11 @@ def test_a_flawed_edge_file_is_refused_in_one_line(edges: str, message: str, tmp
             "id,label,f\na,x,1\na,x,1\n",
             "nodes.csv, line 3: ids must differ (got 'a' again); remove one of the two",
         ),
-        ("id,label,f\na,,1\n", "nodes.csv, line 2: every node needs a label (got an empty cell); fill it in"),
+        ("id,label,f\na,,1\n", "nodes.csv: must have at least one labelled node (got none); add the nodes"),
+        (
+            "id,label,f,split\na,,1,val\n",
+            "nodes.csv, line 2: a node in a split must have a label (got an empty cell); fill it in",
+        ),
         ("id,label,f\na,x\n", "nodes.csv, line 2: must have 3 cells, one per column (got 2); fix it"),
         (
             "id,label,f,g\na,x,1,2\nb,x,1,red\n",
@@ -114,7 +124,5 @@ def test_a_flawed_node_file_is_refused_in_one_line(nodes: str, message: str, tmp
 def test_a_file_in_another_encoding(tmp_path: Path) -> None:
     name = write(tmp_path)
     (tmp_path / "nodes.csv").write_bytes(NODES.replace("cat", "Bär").encode("latin-1"))
-    with pytest.raises(
-        InputError, match=r"nodes\.csv: must be a CSV file in UTF-8 .*; save it again as such"
-    ):
+    with pytest.raises(InputError, match=r"nodes\.csv: must be a CSV file in UTF-8 .*; save it again as such"):
         load(name)

@@ -51,9 +51,7 @@ def test_a_home_folder_is_found(graph: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("nodes.csv", "edges.csv+other.csv", "other.csv: no such file; put the nodes there"),
     ],
 )
-def test_a_lost_file(
-    lost: str, name: str, message: str, graph: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_file(lost: str, name: str, message: str, graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(graph)
     (graph / lost).unlink()
     with pytest.raises(InputError) as caught:

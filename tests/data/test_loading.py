@@ -34,16 +34,19 @@ def test_a_negative_split_seed_is_refused() -> None:
         load("digits", split_seed=-1)
 
 
+def test_a_path_the_system_refuses() -> None:
+    with pytest.raises(MachineError, match=r"could not be read \(got .*File name too long"):
+        load("a" * 300 + ".npz")
+
+
 def test_too_large_for_memory() -> None:
-    with pytest.raises(MachineError, match=r"does not fit into this machine's memory \(Unable to allocate"):
+    with pytest.raises(MachineError, match=r"does not fit into this machine's memory \(got: it takes about"):
         load("synthetic:nodes=1000000000,features=1000000,edges=1")
 
 
 def test_importing_is_cheap() -> None:
     heavy = "{'sklearn', 'torch_geometric.datasets'}"
-    code = f"import sys, fastglt.data; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    code = f"import sys, fastglt.data; print({heavy} & set(sys.modules))"
     folder = Path(loading.__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr.strip()) == (1, "")
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("set()\n", "")

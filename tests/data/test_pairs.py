@@ -24,9 +24,7 @@ def test_any_number_of_pairs_up_to_all_of_them(inside: bool) -> None:
     every = blocks().every_pair(inside=inside)
     hubs = np.array([1e6, 1, 1] * 4)
     for count in range(ROOM[inside] + 1):
-        keys = distinct_pairs(
-            np.random.default_rng(count), blocks(hubs), count, inside=inside, room=ROOM[inside]
-        )
+        keys = distinct_pairs(np.random.default_rng(count), blocks(hubs), count, inside=inside, room=ROOM[inside])
         assert len(keys) == count
         assert len(np.unique(keys)) == count
         assert np.isin(keys, every).all()

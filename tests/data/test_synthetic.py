@@ -7,11 +7,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fastglt.data import load
+from fastglt.data.base import Ints
 from fastglt.data.synthetic import Recipe
 from fastglt.errors import InputError
 
 
-def homophily(edges: np.ndarray[tuple[int, ...], np.dtype[np.int64]], labels: np.ndarray) -> float:  # type: ignore[type-arg]
+def homophily(edges: Ints, labels: Ints) -> float:
     return float((labels[edges[0]] == labels[edges[1]]).mean())
 
 

@@ -28,7 +28,7 @@ def _read_gnn_benchmark(file: str, folder: Path, split_seed: int) -> Parts:
     """Words are marked present or absent, then rows are normalised; no public split exists."""
     from scipy.sparse import csr_array
 
-    with np.load(folder / file, allow_pickle=False) as raw:
+    with (folder / file).open("rb") as opened, np.load(opened, allow_pickle=False) as raw:
         present = (raw["attr_data"] > 0).astype(np.float32)
         words = csr_array((present, raw["attr_indices"], raw["attr_indptr"]), tuple(raw["attr_shape"]))
         labels = raw["labels"].astype(np.int64)
@@ -40,7 +40,7 @@ def _read_gnn_benchmark(file: str, folder: Path, split_seed: int) -> Parts:
 
 def _read_heterophilous(file: str, folder: Path, split_seed: int) -> Parts:
     """Features as published; the seed picks one of the published splits, the first for 0."""
-    with np.load(folder / file, allow_pickle=False) as raw:
+    with (folder / file).open("rb") as opened, np.load(opened, allow_pickle=False) as raw:
         split = split_seed % len(raw["train_masks"])
         masks = Masks(*(raw[f"{part}_masks"][split].astype(np.bool_) for part in Masks._fields))
         features = raw["node_features"].astype(np.float32)

@@ -89,7 +89,8 @@ def quiet_import() -> Iterator[None]:
 def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> Masks:
     """So many nodes of each class to train and validate on, and the rest to test.
 
-    A class too small for that is shared out in thirds, with at least one node to train on.
+    A class too small for that is shared out in thirds, with at least one node to train on;
+    nodes with a negative label are unlabelled and stay out.
 
     >>> masks = seeded_split(np.zeros(100, dtype=np.int64), seed=0)
     >>> [int(mask.sum()) for mask in masks]
@@ -97,7 +98,7 @@ def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> 
     """
     rng = np.random.default_rng(seed)
     masks = Masks(*(np.zeros(len(labels), dtype=np.bool_) for _ in range(3)))
-    for label in np.unique(labels):
+    for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))
         to_train = min(train, max(1, len(members) // 3))
         to_val = min(val, (len(members) - to_train) // 2)

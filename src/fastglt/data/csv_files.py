@@ -98,12 +98,14 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
         name, label = row[columns.id].strip(), row[columns.label].strip()
         split = "" if columns.split is None else row[columns.split].strip()
         if name in nodes.numbers:
-            raise InputError(f"{path}, line {line}: ids must differ (got '{name}' again); remove one of the two")
-        if not label:
-            raise InputError(f"{path}, line {line}: every node needs a label (got an empty cell); fill it in")
+            raise InputError(f"{path}, line {line}: ids must differ (got {name!r} again); remove one of the two")
+        if split and not label:
+            raise InputError(
+                f"{path}, line {line}: a node in a split must have a label (got an empty cell); fill it in"
+            )
         if split not in SPLITS:
             raise InputError(
-                f"{path}, line {line}: split must be train, val, test or empty (got '{split}'); correct it"
+                f"{path}, line {line}: split must be train, val, test or empty (got {split!r}); correct it"
             )
         nodes.numbers[name] = len(nodes.labels)
         nodes.labels.append(label)
@@ -112,8 +114,8 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
             nodes.values.extend([float(row[at]) for at in columns.features])
         except ValueError as error:
             raise _not_a_number(path, line, header, row, columns) from error
-    if not nodes.labels:
-        raise InputError(f"{path}: must have at least one node (got only a header); add the nodes")
+    if not any(nodes.labels):
+        raise InputError(f"{path}: must have at least one labelled node (got none); add the nodes")
     return nodes
 
 
@@ -141,18 +143,22 @@ def _not_a_number(path: Path, line: int, header: list[str], row: list[str], colu
 
     at = next(at for at in columns.features if bad(row[at]))
     return InputError(
-        f"{path}, line {line}, column '{header[at]}': features must be numbers (got '{row[at]}'); "
+        f"{path}, line {line}, column {header[at]!r}: features must be numbers (got {row[at]!r}); "
         "encode it as numbers or remove the column"
     )
 
 
 def _classes(labels: list[str]) -> Ints:
-    """Class indices by the labels' order: by value if all are whole numbers, else by spelling."""
+    """Class indices by the labels' order: by value if all are whole numbers, else by spelling.
+
+    An empty label means that the class is unknown, which is written as -1.
+    """
+    names = set(filter(None, labels))
     try:
-        ordered = sorted(set(labels), key=int)
+        ordered = sorted(names, key=int)
     except ValueError:
-        ordered = sorted(set(labels))
-    index = {label: number for number, label in enumerate(ordered)}
+        ordered = sorted(names)
+    index = {"": -1} | {label: number for number, label in enumerate(ordered)}
     return np.array([index[label] for label in labels], dtype=np.int64)
 
 

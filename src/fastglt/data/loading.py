@@ -27,7 +27,7 @@ def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, dire
         raise MachineError(f"{name} could not be read (got {error}); check the path and its permissions") from error
     except MemoryError as error:
         raise MachineError(
-            f"{name} does not fit into this machine's memory ({error}); use a smaller graph"
+            f"{name} does not fit into this machine's memory (got: {error}); use a smaller graph"
         ) from error
 
 

@@ -58,7 +58,9 @@ def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
     try:
         archive = np.load(file, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: must be a .npz archive (got {error}); {ADVICE}") from error
+        raise InputError(
+            f"{path}: must be a .npz archive (got another kind of file, or a damaged one); {ADVICE}"
+        ) from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise InputError(f"{path}: must be a .npz archive (got a single array); {ADVICE}")
     return archive

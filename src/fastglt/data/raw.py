@@ -92,7 +92,7 @@ class RawFiles:
         looked = "no data root was given" if root is None else f"looked in data root {root}"
         wanted = ", ".join(f"{self.folder}/raw/{file}" for file in self.files)
         return MachineError(
-            f"the dataset's files are not at hand and could not be downloaded (got {error}; {looked}, "
+            f"the raw files of {self.folder} are not at hand and could not be downloaded (got {error}; {looked}, "
             f"and in {self._cached()}); put {wanted} under a folder of yours "
             "and name that folder with --data-root or FASTGLT_DATA"
         )

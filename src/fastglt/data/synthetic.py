@@ -7,6 +7,7 @@ which each class has favourites.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -93,6 +94,7 @@ class Recipe:
 
     def parts(self, root: Path | None, split_seed: int) -> Parts:
         """The graph this recipe describes."""
+        self._check_memory()
         rng = np.random.default_rng(self.seed)
         propensity = np.minimum(rng.pareto(TAIL, self.nodes) + 1, np.sqrt(self.nodes))
         blocks = Blocks.of(self._sizes(), propensity)
@@ -107,6 +109,13 @@ class Recipe:
         labels[place] = blocks.labels
         masks = seeded_split(labels, split_seed)
         return Parts(x=self._words(rng, labels), y=labels, edges=edges, masks=masks)
+
+    def _check_memory(self) -> None:
+        """Say no before the machine does: an overcommitting system kills instead of refusing."""
+        needed = 13 * self.nodes * self.features + 150 * self.edges + 100 * self.nodes
+        present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > present:
+            raise MemoryError(f"it takes about {needed / 2**30:.0f} GiB, and there are {present / 2**30:.0f}")
 
     def _sizes(self) -> Ints:
         sizes = np.full(self.classes, self.nodes // self.classes)

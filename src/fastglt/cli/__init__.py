@@ -1,0 +1,57 @@
+"""The command line: one file per command."""
+
+import os
+import sys
+
+import typer
+from rich.console import Console
+
+from fastglt import __version__
+from fastglt.cli import data, find, show
+from fastglt.errors import FastGLTError
+
+app = typer.Typer(
+    help="Find graph lottery tickets: a sparser graph and a sparser GNN that train as well as the dense original.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("find", epilog=find.EXAMPLES)(find.find)
+app.command("show")(show.show)
+app.add_typer(data.app, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fastglt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
+    try:
+        app()
+    except FastGLTError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except MemoryError:
+        _fail("not enough memory; try a smaller --hidden or a smaller graph", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _fail(message: str, code: int) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print("error: ", style="bold red", end="")
+    console.print(" ".join(message.split()), markup=False)
+    sys.exit(code)

@@ -1,0 +1,78 @@
+"""`fastglt find --dry-run`: what would run, and a measured guess of what it costs."""
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from fastglt.experiment import Prepared
+
+_PROBE_EPOCHS = 3
+_PHASES = 3  # search, isolated, dense
+
+
+def describe(prepared: "Prepared", *, as_json: bool) -> None:
+    """Print the plan; the time is extrapolated from a few real epochs of the search."""
+    from fastglt.process import peak_memory
+    from fastglt.schedules import kept_count
+
+    seconds = _seconds_per_epoch(prepared)
+    task, targets, budget = prepared.task, prepared.method.targets, prepared.method.budget
+    weights = sum(prepared.network.get_parameter(name).numel() for name in prepared.network.prunable)
+    plan = {
+        "dataset": prepared.dataset.name,
+        "nodes": task.graph.num_nodes,
+        "edges": task.graph.num_edges,
+        "features": task.x.num_features,
+        "classes": task.num_classes,
+        "model": prepared.network.name,
+        "weights": weights,
+        "method": prepared.method.name,
+        "edges_to_keep": kept_count(targets.graph_sparsity, task.graph.num_edges),
+        "weights_to_keep": kept_count(targets.weight_sparsity, weights),
+        "epochs": prepared.method.epochs + (_PHASES - 1) * budget.epochs,
+        "seconds": seconds * (prepared.method.epochs + (_PHASES - 1) * budget.epochs),
+        "memory_mb": peak_memory() / 2**20,
+    }
+    if as_json:
+        typer.echo(json.dumps(plan))
+        return
+    table = Table(title="would run (nothing is written)", title_justify="left", show_header=False)
+    rows = {
+        "graph": f"{plan['dataset']}: {plan['nodes']:,} nodes, {plan['edges']:,} edges, "
+        f"{plan['features']:,} features, {plan['classes']} classes",
+        "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
+        "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
+        "epochs": f"{plan['epochs']:,} (search, ticket in isolation, dense)",
+        "time": f"about {_duration(float(str(plan['seconds'])))}",
+        "memory": f"about {plan['memory_mb']:,.0f} MB",
+    }
+    for name, text in rows.items():
+        table.add_row(name, text)
+    Console().print(table)
+
+
+def _seconds_per_epoch(prepared: "Prepared") -> float:
+    import torch
+
+    from fastglt.training import Training
+
+    method = prepared.method
+    with torch.random.fork_rng(devices=[]):
+        training = Training(prepared.network, prepared.task, method.budget.recipe, seed=0)
+        method.begin(training)
+        training.run_epoch(method.extra_loss)  # compiles and warms up
+        began = time.monotonic()
+        for _ in range(_PROBE_EPOCHS):
+            training.run_epoch(method.extra_loss)
+    return (time.monotonic() - began) / _PROBE_EPOCHS
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

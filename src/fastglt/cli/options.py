@@ -1,0 +1,31 @@
+"""A YAML file as the source of a command's defaults."""
+
+from pathlib import Path
+
+import click
+import typer
+import yaml
+
+from fastglt.errors import InputError, unknown_name
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Let a YAML file set a command's defaults; what is on the command line wins."""
+    if path is None or context.resilient_parsing:
+        return path
+    try:
+        values = yaml.safe_load(path.read_text()) or {}
+    except OSError as error:
+        raise InputError(f"cannot read the config '{path}' ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
+    options = {parameter.name for parameter in context.command.params if isinstance(parameter, click.Option)}
+    known = {name for name in options if name and name not in ("config", "help")}
+    defaults = {str(key).replace("-", "_"): value for key, value in values.items()}
+    for key in defaults:
+        if key not in known:
+            raise unknown_name(f"option in '{path}'", key, known)
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path

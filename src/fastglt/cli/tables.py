@@ -1,0 +1,54 @@
+"""Results as tables for people: per cent here, fractions everywhere else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_metrics(metrics: Mapping[str, Any]) -> None:
+    """Dense against ticket."""
+    title = f"{metrics['dataset']} · {metrics['model']} · {metrics['method']} · seed {metrics['seed']}"
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for name in ("", "dense", "ticket"):
+        table.add_column(name, justify="left" if name == "" else "right")
+    label = {"accuracy": "test accuracy", "roc_auc": "test ROC-AUC"}[metrics["metric"]]
+    dense = percent(metrics["dense_test"])
+    table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]))
+    table.add_row(f"{label}, alone from Θ0", dense, percent(metrics["isolated_test"]))
+    table.add_row("edges", f"{metrics['edges_total']:,}", _kept(metrics["edges_kept"], metrics["edges_total"]))
+    table.add_row(
+        "weights", f"{metrics['weights_total']:,}", _kept(metrics["weights_kept"], metrics["weights_total"])
+    )
+    table.add_row("MACs", millions(metrics["macs_dense"]), millions(metrics["macs_ticket"]))
+    paper = (millions(metrics["macs_paper_dense"]), millions(metrics["macs_paper_ticket"]))
+    table.add_row("MACs as papers count", *paper)
+    table.add_row("time", f"{metrics['dense_seconds']:.1f} s", f"{metrics['search_seconds']:.1f} s to find")
+    console = Console()
+    console.print(table)
+    console.print(_sentence(metrics), highlight=False)
+
+
+def _sentence(metrics: Mapping[str, Any]) -> str:
+    words = {True: "wins", False: "does not win", None: "cannot be judged without a test set"}
+    search, isolated = words[metrics["winning_search"]], words[metrics["winning_isolated"]]
+    return (
+        f"By the plain rule (test score at least dense, one seed) the ticket {search} at the end of the search "
+        f"and {isolated} trained alone from Θ0."
+    )
+
+
+def percent(value: float | None) -> str:
+    """A fraction as per cent."""
+    return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def millions(value: float) -> str:
+    """A count in millions."""
+    return f"{value / 1e6:,.1f} M"
+
+
+def _kept(kept: int, total: int) -> str:
+    share = f" (−{100 * (1 - kept / total):.2f} %)" if total else ""
+    return f"{kept:,}{share}"

@@ -1,0 +1,174 @@
+"""One whole run from names and numbers: load the data, build the model, find and judge a ticket, keep it."""
+
+import hashlib
+import math
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fastglt.data import Dataset, load
+from fastglt.errors import InputError, MachineError, unknown_name
+from fastglt.find import Found, as_network, check_targets, find
+from fastglt.judge.cost import Cost, count_macs
+from fastglt.methods import Budget, Method, Targets, make
+from fastglt.models import BACKBONES, Backbone
+from fastglt.phases import Progress
+from fastglt.run_folder import RunFolder
+from fastglt.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Everything that decides a run's result."""
+
+    dataset: str = "digits"
+    model: str = "gcn"
+    method: str = "fastglt"
+    targets: Targets = Targets()
+    budget: Budget = Budget()
+    options: dict[str, Any] = field(default_factory=dict)
+    hidden: int = 512
+    seed: int = 0
+    split_seed: int = 0
+    directed: bool = False
+    threads: int = 0  # 0: as many as the process may use
+    device: str = "cpu"
+    data_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.model not in BACKBONES:
+            raise unknown_name("model", self.model, BACKBONES)
+        if self.threads < 0:
+            raise InputError(f"threads must not be negative (got {self.threads})")
+        if self.seed < 0 or self.split_seed < 0:
+            raise InputError(f"seeds must not be negative (got {min(self.seed, self.split_seed)})")
+        self.make_method()
+
+    def make_method(self) -> Method:
+        """The method with its targets, budget and options."""
+        return make(self.method, targets=self.targets, budget=self.budget, **self.options)
+
+    def prepare(self) -> "Prepared":
+        """Load and check everything that can be checked before training."""
+        device = _device(self.device)
+        dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
+        task = Task.from_data(dataset.data, metric=dataset.metric).to(device)
+        network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
+        assert isinstance(network, Backbone)
+        method = self.make_method()
+        check_targets(network, task, method)
+        return Prepared(experiment=self, dataset=dataset, task=task, network=network, method=method)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """An experiment that can start."""
+
+    experiment: Experiment
+    dataset: Dataset
+    task: Task
+    network: Backbone
+    method: Method
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What tells this run from others: every choice, and digests of the data instead of its path."""
+        chosen = self.experiment
+        split = torch.cat([self.task.train, self.task.val, self.task.test, self.task.y]).cpu().numpy()
+        return {
+            "dataset": self.dataset.name,
+            "graph": self.task.graph.fingerprint,
+            "features": self.task.x.fingerprint,
+            "labels_and_split": hashlib.sha256(split.tobytes()).hexdigest(),
+            "model": self.network.spec,
+            "method": self.method.name,
+            "options": self.method.options,
+            **asdict(self.method.targets),
+            **asdict(self.method.budget),
+            "seed": chosen.seed,
+            "split_seed": chosen.split_seed,
+            "threads": chosen.threads or available_threads(),
+            "device": chosen.device,
+        }
+
+    def run(self, folder: RunFolder, progress: Progress | None = None) -> dict[str, Any]:
+        """Find the ticket in an open folder; returns the metrics."""
+        seed = self.experiment.seed
+        found = find(self.network, self.task, self.method, seed=seed, journal=folder, progress=progress)
+        found.ticket.save(folder.path / "ticket.safetensors")
+        metrics = self._metrics(found)
+        phases = {"search": found.search, "isolated": found.isolated, "dense": found.dense}
+        histories = {name: result.history for name, result in phases.items() if result is not None}
+        folder.complete(metrics, histories)
+        return metrics
+
+    def cost(self, found: Found | None = None) -> Cost:
+        """MACs of the dense network, or of a ticket."""
+        if found is None:
+            from fastglt.masks import Masks
+
+            shapes = {name: self.network.get_parameter(name).shape for name in self.network.prunable}
+            return count_macs(self.network, self.task, Masks.full(self.task.graph.num_edges, shapes))
+        return count_macs(self.network, self.task, found.ticket.masks)
+
+    def _metrics(self, found: Found) -> dict[str, Any]:
+        masks, scores = found.ticket.masks, {name: _number(value) for name, value in found.ticket.scores.items()}
+        dense_cost, ticket_cost = self.cost(), self.cost(found)
+        assert found.dense is not None
+        assert found.isolated is not None
+        return {
+            "dataset": self.dataset.name,
+            "model": self.experiment.model,
+            "method": self.method.name,
+            "metric": self.task.metric,
+            "seed": self.experiment.seed,
+            "split_seed": self.experiment.split_seed,
+            "graph_sparsity": masks.graph_sparsity,
+            "weight_sparsity": masks.weight_sparsity,
+            "edges_kept": masks.edges.count,
+            "edges_total": masks.edges.size,
+            "weights_kept": masks.weights_kept,
+            "weights_total": masks.weights_total,
+            **scores,
+            "winning_search": _wins(scores, "search"),
+            "winning_isolated": _wins(scores, "isolated"),
+            "search_best_epoch": found.search.best.epoch,
+            "epochs": self.method.budget.epochs,
+            "search_seconds": found.search.seconds,
+            "isolated_seconds": found.isolated.seconds,
+            "dense_seconds": found.dense.seconds,
+            "macs_dense": dense_cost.macs,
+            "macs_ticket": ticket_cost.macs,
+            "macs_paper_dense": dense_cost.macs_paper,
+            "macs_paper_ticket": ticket_cost.macs_paper,
+            "threads": self.settings["threads"],
+            "device": self.experiment.device,
+        }
+
+
+def available_threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _wins(scores: dict[str, float | None], run: str) -> bool | None:
+    """The papers' plain rule: test score at least the dense one."""
+    ticket, dense = scores[f"{run}_test"], scores["dense_test"]
+    return None if ticket is None or dense is None else ticket >= dense
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n")[0]
+        raise MachineError(f"device '{name}' cannot be used here ({reason}); try --device cpu") from None
+    return device

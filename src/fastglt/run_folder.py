@@ -1,0 +1,160 @@
+"""The folder of one run: its settings, checkpoints while it runs, its results when it is done."""
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
+from fastglt.errors import InputError, MachineError
+from fastglt.phases import Journal, PhaseResult
+from fastglt.storage import disk_errors, write_atomically
+from fastglt.training import EpochRecord, Training
+
+
+class RunFolder(Journal):
+    """A journal on disk. Killed at any moment, a run goes on from its last checkpoint, bit for bit."""
+
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, checkpoint_every: float = 10.0) -> None:
+        self.path, self.settings = path, json.loads(json.dumps(settings))
+        self.stop = False  # set it to stop after the epoch that is running
+        self._every, self._next = checkpoint_every, time.monotonic() + checkpoint_every
+        self._checkpoints = path / "checkpoint"
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[dict[str, Any] | None]:
+        """Claim the folder for this run; gives the metrics if the run is finished already."""
+        self._refuse_foreign()
+        with disk_errors(self.path, "create"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("w")
+        with lock:
+            _lock(lock, self.path)
+            if not (self.path / "run.json").exists():
+                write_atomically(self.path / "run.json", _json({"settings": self.settings}))
+            yield self.metrics()
+
+    def metrics(self) -> dict[str, Any] | None:
+        """What a finished run reported."""
+        path = self.path / "metrics.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def complete(self, metrics: Mapping[str, Any], histories: Mapping[str, Sequence[EpochRecord]]) -> None:
+        """Write history and metrics, the metrics last; then the checkpoints can go."""
+        write_atomically(self.path / "history.csv", _history(histories))
+        write_atomically(self.path / "metrics.json", _json(metrics))
+        shutil.rmtree(self._checkpoints, ignore_errors=True)
+
+    def finished(self, phase: str) -> PhaseResult | None:
+        """A phase that is done is not run again."""
+        found = self._read(f"{phase}.done")
+        if found is None:
+            return None
+        tensors, meta = found
+        history = tuple(EpochRecord(**record) for record in meta["history"])
+        return PhaseResult(best=unpack_snapshot(tensors, meta["best"]), history=history, seconds=meta["seconds"])
+
+    def resume(self, phase: str, training: Training) -> float:
+        """Go on from the last checkpoint of a phase."""
+        found = self._read(f"{phase}.part")
+        if found is None:
+            return 0.0
+        tensors, meta = found
+        unpack(training, tensors, meta["training"])
+        return float(meta["seconds"])
+
+    def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
+        """Write a checkpoint when it is time to: never more than a twentieth of the run is spent on them."""
+        began = time.monotonic()
+        if not self.stop and began < self._next:
+            return
+        tensors, meta = pack(training)
+        self._write(f"{phase}.part", tensors, {"training": meta, "seconds": seconds})
+        ended = time.monotonic()
+        self._next = ended + max(self._every, 20 * (ended - began)) if self._every > 0 else ended
+        if self.stop:
+            raise KeyboardInterrupt(f"{phase}, epoch {training.epoch}")
+
+    def finish(self, phase: str, result: PhaseResult) -> None:
+        """Keep a phase's result; its checkpoint can go."""
+        tensors, best = pack_snapshot(result.best)
+        history = [asdict(record) for record in result.history]
+        self._write(f"{phase}.done", tensors, {"best": best, "history": history, "seconds": result.seconds})
+        with contextlib.suppress(FileNotFoundError):
+            (self._checkpoints / f"{phase}.part").unlink()
+
+    def _write(self, name: str, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
+        write_atomically(self._checkpoints / name, save_tensors(tensors, {"fastglt": json.dumps(meta)}))
+
+    def _read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        path = self._checkpoints / name
+        if not path.exists():
+            return None
+        try:
+            content = path.read_bytes()
+            length = int.from_bytes(content[:8], "little")
+            meta = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fastglt"])
+            return load_tensors(content), meta
+        except (SafetensorError, ValueError, KeyError) as error:
+            raise InputError(f"'{path}' is damaged ({error}); remove it to start that phase again") from None
+
+    def _refuse_foreign(self) -> None:
+        """Nothing of another run is ever overwritten."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(
+                f"the run's folder must be a folder (got the file '{self.path}'); choose another --out"
+            )
+        settings_file = self.path / "run.json"
+        if not settings_file.exists():
+            others = [name for name in os.listdir(self.path) if name != ".lock"] if self.path.exists() else []
+            others = [name for name in others if not name.startswith(".run.json.")]
+            if others:
+                raise InputError(
+                    f"the run's folder must be new or of the same run (got '{self.path}' with "
+                    f"'{others[0]}' in it); choose another --out"
+                )
+            return
+        try:
+            before = json.loads(settings_file.read_text())["settings"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"'{settings_file}' is damaged; choose another --out") from None
+        changed = sorted(name for name in before | self.settings if before.get(name) != self.settings.get(name))
+        if changed:
+            name = changed[0]
+            raise InputError(
+                f"'{self.path}' holds another run: {', '.join(changed)} differ ({name} was "
+                f"{before.get(name)!r}, got {self.settings.get(name)!r}); choose another --out"
+            )
+
+
+def _lock(file: IO[str], path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise MachineError(f"another process is working in '{path}'; wait for it or choose another --out") from None
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _history(histories: Mapping[str, Sequence[EpochRecord]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["phase", *EpochRecord.__dataclass_fields__], lineterminator="\n")
+    writer.writeheader()
+    for phase, records in histories.items():
+        writer.writerows({"phase": phase, **asdict(record)} for record in records)
+    return text.getvalue().encode()
