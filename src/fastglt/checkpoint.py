@@ -1,4 +1,7 @@
-"""The whole state of a `Training` as named tensors and plain values, and back."""
+"""The whole state of a `Training` as named tensors and plain values, and back.
+
+Weights are ranked in the order of their names, and files forget that order: the plain values keep it.
+"""
 
 from dataclasses import asdict
 from typing import Any
@@ -28,13 +31,14 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
     if training.best is not None:
         best_tensors, meta["best"] = pack_snapshot(training.best)
         tensors |= {f"best/{name}": value for name, value in best_tensors.items()}
-    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}, meta
+    meta["names"] = list(tensors)
+    return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, meta
 
 
 def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
     """Bring a fresh `Training` to the state that was packed."""
     device = training.task.y.device
-    tensors = {name: value.to(device) for name, value in tensors.items()}
+    tensors = {name: tensors[name].to(device, copy=True) for name in meta["names"]}
     training.network.load_state_dict(_below(tensors, "state/"))
     edge_score, weight_score = _unpack_scores(tensors, "scores")
     gradients = _below(tensors, "gradient_sum/")
@@ -65,12 +69,13 @@ def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
     """A snapshot alone, for the result of a finished phase."""
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
-    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    return tensors, {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores)}
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    return tensors, {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "names": list(tensors)}
 
 
 def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
     """The inverse of `pack_snapshot`."""
+    tensors = {name: tensors[name] for name in meta["names"]}
     edge_score, weight_score = _unpack_scores(tensors, "scores")
     return Snapshot(
         epoch=meta["epoch"],

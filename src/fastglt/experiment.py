@@ -27,8 +27,8 @@ class Experiment:
     dataset: str = "digits"
     model: str = "gcn"
     method: str = "fastglt"
-    targets: Targets = Targets()
-    budget: Budget = Budget()
+    targets: Targets
+    budget: Budget
     options: dict[str, Any] = field(default_factory=dict)
     hidden: int = 512
     seed: int = 0

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from fastglt.errors import InputError, unknown_name
-from fastglt.judge.verdict import train_fixed
+from fastglt.judge.verdict import check_fits, train_fixed
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
 from fastglt.phases import Journal, PhaseResult, Progress, run_phase
+from fastglt.seeds import derive
 from fastglt.task import Task
 from fastglt.ticket import Ticket, state_hash
 from fastglt.training import Scores, Snapshot, Training
@@ -56,10 +57,11 @@ def find_ticket(
     ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
     halves the time and leaves its isolated scores out.
     """
-    task = Task.from_data(data, metric=metric).to(device)
-    network = as_network(model, task, hidden=hidden, seed=seed, prunable=prunable)
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     chosen = make(method, targets=targets, budget=budget or Budget(), **options)
+    task = Task.from_data(data, metric=metric).to(device)
+    soft_edges = graph_sparsity > 0
+    network = as_network(model, task, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
     return find(network, task, chosen, seed=seed, isolated=isolated, dense=False, progress=progress).ticket
 
 
@@ -91,9 +93,17 @@ def find(
 
 
 def as_network(
-    model: nn.Module | str, task: Task, *, hidden: int, seed: int, prunable: list[str] | None = None
+    model: nn.Module | str,
+    task: Task,
+    *,
+    hidden: int,
+    seed: int,
+    prunable: list[str] | None = None,
+    soft_edges: bool = True,
 ) -> Network:
     """One of our backbones by name or as it is, or a user's PyG model wrapped."""
+    if prunable is not None and isinstance(model, str | Network):
+        raise InputError(f"prunable is for PyG models; fastglt's own prune every weight matrix (got {prunable})")
     if isinstance(model, str):
         if model not in BACKBONES:
             raise unknown_name("model", model, BACKBONES)
@@ -101,26 +111,15 @@ def as_network(
         return build({"name": model, **shape, "seed": seed})
     if not isinstance(model, nn.Module):
         raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
-    if isinstance(model, Network):
-        return _fitting(model, task)
-    wrapped = PyGNetwork(model, prunable=prunable)
-    wrapped.probe(task.x, task.graph, task.num_classes)
-    return wrapped
+    network = model if isinstance(model, Network) else PyGNetwork(model, prunable=prunable)
+    check_fits(network, task, soft_edges=soft_edges)
+    return network
 
 
 def check_targets(network: Network, task: Task, method: Method) -> None:
     """Refuse targets that leave nothing, before anything is trained."""
     weights = sum(network.get_parameter(name).numel() for name in network.prunable)
     method.targets.check(task, weights)
-
-
-def _fitting(network: Network, task: Task) -> Network:
-    if isinstance(network, Backbone):
-        if network.in_channels != task.x.num_features:
-            raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
-        if network.out_channels < task.num_classes:
-            raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
-    return network
 
 
 def _ticket(
@@ -172,7 +171,9 @@ def _unweighted(network: Network, task: Task, method: Method, best: Snapshot, se
     """The search's best network with every kept edge's score set to 1."""
     training = Training(network, task, method.budget.recipe, seed=seed, masks=best.masks)
     training.network.load_state_dict(best.state)
-    return training.evaluate()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(seed, "unweighted"))  # for a model that draws random numbers even here
+        return training.evaluate()
 
 
 def versions() -> dict[str, str]:

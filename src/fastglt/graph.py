@@ -125,7 +125,8 @@ class Graph:
     @cached_property
     def loops(self) -> Tensor:
         """The nodes that have a self-loop in the data."""
-        return self.edge_index[0, self.column_edge == self.num_edges].unique()
+        looped = self.edge_index[0, self.column_edge == self.num_edges]
+        return looped.bincount(minlength=self.num_nodes).nonzero().squeeze(1)
 
     @cached_property
     def degree(self) -> Tensor:

@@ -66,7 +66,7 @@ class SwapSchedule:
             raise InputError(f"intervals must be at least 1 (got {self.intervals})")
         if not 0 <= self.swap_fraction <= 1:
             raise InputError(f"swap_fraction must lie in [0, 1] (got {self.swap_fraction})")
-        if self.decay <= 0:
+        if not self.decay > 0:
             raise InputError(f"decay must be positive (got {self.decay})")
         if not 0 < self.ramp <= 1:
             raise InputError(f"ramp must lie in (0, 1] (got {self.ramp})")

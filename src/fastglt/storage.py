@@ -9,6 +9,17 @@ from pathlib import Path
 
 from fastglt.errors import MachineError
 
+_REASONS = {
+    errno.ENOSPC: "the disk is full; free some space and run the same command again",
+    errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
+    errno.EACCES: "permission is denied; choose another place or change its permissions",
+    errno.EPERM: "permission is denied; choose another place or change its permissions",
+    errno.EROFS: "the file system is read-only; choose another folder",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EISDIR: "it is a folder; name a file",
+    errno.EEXIST: "something of that name stands in the way",
+}
+
 
 @contextlib.contextmanager
 def disk_errors(path: Path, what: str) -> Iterator[None]:
@@ -16,40 +27,45 @@ def disk_errors(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reasons = {
-            errno.ENOSPC: "the disk is full; free some space and run the same command again",
-            errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
-            errno.EACCES: "the folder is not writable; choose another one",
-            errno.EPERM: "the folder is not writable; choose another one",
-            errno.EROFS: "the file system is read-only; choose another folder",
-            errno.ENOTDIR: "a part of the path is a file, not a folder",
-            errno.EEXIST: "a file of that name stands in the way",
-        }
-        reason = reasons.get(error.errno or 0, error.strerror or str(error))
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
         raise MachineError(f"cannot {what} '{path}': {reason}") from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a restart after a kill, sees the old content or the new one."""
     with disk_errors(path, "write"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        target = Path(os.path.realpath(path))  # a link stays, and what it points to is replaced
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "")
+        if target.exists() and not target.is_file():
+            raise FileExistsError(errno.EEXIST, "")  # a device or a pipe, which must not be replaced
+        _replace(target, content)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:80]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _flush_folder(target.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some file systems cannot, and the file itself is whole
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
+from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.masks import Masks
 from fastglt.task import Task
@@ -26,7 +27,7 @@ class OtherFeaturesWarning(UserWarning):
     """The features are not those the ticket was found on."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Ticket:
     """Binary masks over a graph's edges and a network's weights, with all that is needed to use them again.
 
@@ -43,13 +44,11 @@ class Ticket:
     graph_fingerprint: str
     feature_fingerprint: str
     initial_hash: str
-    initial_from: (
-        str  # "recipe": the model's spec gives Θ0 back; "file": init.safetensors beside the ticket holds it
-    )
+    initial_from: str  # "recipe": the model's spec gives Θ0 back; "file": it lies beside the ticket
     versions: Mapping[str, str]
-    load_initial: Callable[[], Mapping[str, Tensor]] = field(repr=False, compare=False)
-    history: tuple["EpochRecord", ...] = field(default=(), repr=False, compare=False)
-    seconds: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    load_initial: Callable[[], Mapping[str, Tensor]] = field(repr=False)
+    history: tuple["EpochRecord", ...] = field(default=(), repr=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     @cached_property
     def initial(self) -> Mapping[str, Tensor]:
@@ -82,40 +81,60 @@ class Ticket:
 
         ticket = load(Path(path))
         if data is not None:
-            ticket.check(Task.from_data(data), other_graph=other_graph)
+            graph = _graph_of(data)
+            x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
+            ticket._check(graph, x, other_graph=other_graph)
         return ticket
 
     def check(self, task: Task, *, other_graph: bool = False) -> None:
         """Refuse another graph, unless told otherwise; other features only warn."""
-        if task.graph.num_edges != self.masks.edges.size:
-            raise InputError(
-                f"the ticket decides on {self.masks.edges.size} edges (got a graph with {task.graph.num_edges})"
-            )
-        if task.graph.fingerprint != self.graph_fingerprint and not other_graph:
+        self._check(task.graph, task.x, other_graph=other_graph)
+
+    def prune(self, data: "Data", *, other_graph: bool = False) -> "Data":
+        """A copy of the data without the edges that the ticket removes.
+
+        The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it.
+        """
+        graph = _graph_of(data)
+        self._check(graph, None, other_graph=other_graph)
+        columns = torch.arange(data.edge_index.shape[1], device=data.edge_index.device)
+        numbered = Graph.from_edge_index(
+            data.edge_index, graph.num_nodes, directed=graph.directed, edge_attr=columns
+        ).prune(self.masks.edges)
+        assert numbered.edge_attr is not None
+        pruned = data.clone().edge_subgraph(numbered.edge_attr.sort().values)
+        if pruned.x is None:
+            pruned.num_nodes = graph.num_nodes
+        return pruned
+
+    def _check(self, graph: Graph, x: Features | None, *, other_graph: bool) -> None:
+        edges = self.masks.edges.size
+        if graph.num_edges != edges:
+            raise InputError(f"the ticket decides on {edges} edges (got a graph with {graph.num_edges})")
+        if graph.fingerprint != self.graph_fingerprint and not other_graph:
             raise InputError(
                 f"the ticket was found on another graph, {self.graph_fingerprint[:12]}… "
-                f"(got {task.graph.fingerprint[:12]}…); pass other_graph=True to use it all the same"
+                f"(got {graph.fingerprint[:12]}…); pass other_graph=True to use it all the same"
             )
-        if task.x.fingerprint != self.feature_fingerprint:
+        if x is not None and x.fingerprint != self.feature_fingerprint:
             warnings.warn(
                 "the features differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
             )
 
-    def prune(self, data: "Data") -> "Data":
-        """A copy of the data without the edges that the ticket removes; edge_attr goes with its edge."""
-        graph = Graph.from_data(data).prune(self.masks.edges)
-        pruned = data.clone()
-        pruned.edge_index = graph.edge_index
-        for name in ("edge_attr", "edge_weight"):
-            if getattr(graph, name) is not None:
-                pruned[name] = getattr(graph, name)
-        return pruned
+
+def _graph_of(data: object) -> Graph:
+    from torch_geometric.data import Data
+
+    if not isinstance(data, Data):
+        raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
+    return Graph.from_data(data)
 
 
 def state_hash(state: Mapping[str, Tensor]) -> str:
-    """A digest of a state dict: names, shapes, types and numbers."""
+    """A digest of a state dict: names, types, shapes and numbers."""
     digest = hashlib.sha256()
     for name in sorted(state):
-        array = np.ascontiguousarray(state[name].detach().cpu().numpy())
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+        value = state[name].detach().cpu().contiguous()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        digest.update(value.view(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -1,10 +1,11 @@
 """The ticket file: one safetensors file with bit-packed masks, kept weights only, and JSON metadata.
 
-No times and no paths are in it, so equal runs give equal bytes; a checksum covers all of it.
+No times and no paths are in it, so equal runs give equal bytes; a checksum covers every byte.
 """
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,13 @@ _PLAIN = (
     "initial_from",
     "versions",
 )
+_NO_CHECKSUM = "0" * 64  # what stands in the checksum's place while it is computed
 
 
 def save(ticket: Ticket, path: Path) -> None:
     """Write the ticket atomically, and Θ0 beside it where no recipe gives it back."""
+    if path.name == INITIAL_FILE:
+        raise InputError(f"a ticket must have another name than its initial weights (got '{path}')")
     content = encode(ticket)
     if ticket.initial_from == "file":
         _save_initial(ticket, path.parent / INITIAL_FILE)
@@ -54,14 +58,14 @@ def encode(ticket: Ticket) -> bytes:
     for name, mask in ticket.masks.weights.items():
         tensors[f"mask/weights/{name}"] = _pack(mask)
     for name, value in ticket.weights.items():
-        kept = ticket.masks.weights.get(name)
-        tensors[f"weights/{name}"] = value if kept is None else value[kept.kept]
-    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        pruned = ticket.masks.weights.get(name)
+        tensors[f"weights/{name}"] = value if pruned is None else value[pruned.kept]
     header: dict[str, Any] = {"format": FORMAT, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: _json_ready(getattr(ticket, name)) for name in _PLAIN}
-    header["checksum"] = _checksum(tensors, header)
-    return save_tensors(tensors, {"fastglt": json.dumps(header, sort_keys=True)})
+    header["checksum"] = _NO_CHECKSUM
+    content = save_tensors(_own(tensors), {"fastglt": json.dumps(header, sort_keys=True, allow_nan=False)})
+    return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
 
 def load(path: Path) -> Ticket:
@@ -77,27 +81,35 @@ def load(path: Path) -> Ticket:
 
 def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
     """A ticket from a file's bytes."""
-    _refuse_pickle(content, source)
     header = _header(content, source)
     if header["format"] != FORMAT:
         raise InputError(f"'{source}' must have ticket format {FORMAT} (got {header['format']}); update fastglt")
-    try:
-        tensors = load_tensors(content)
-    except (SafetensorError, ValueError) as error:
-        raise InputError(f"'{source}' is a damaged ticket ({error})") from None
-    if _checksum(tensors, header) != header["checksum"]:
+    checksum = str(header["checksum"])
+    if _checksum(content.replace(checksum.encode(errors="replace"), _NO_CHECKSUM.encode(), 1)) != checksum:
         raise InputError(f"'{source}' is a damaged ticket (its checksum does not match); save or copy it again")
+    try:
+        return _ticket(header, load_tensors(content), initial_file)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise InputError(f"'{source}' is a malformed ticket ({type(error).__name__}: {error})") from None
+
+
+def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_file: Path) -> Ticket:
     shapes = header["shapes"]
     masks = Masks(
         edges=_unpack(tensors["mask/edges"], [header["edges"]]),
         weights={name: _unpack(tensors[f"mask/weights/{name}"], shape) for name, shape in shapes.items()},
     )
+    edge_scores = tensors.get("edge_scores")
+    if edge_scores is not None and edge_scores.shape != (masks.edges.count,):
+        raise ValueError(f"{masks.edges.count} edge scores expected")
+    plain = {name: header[name] for name in _PLAIN}
+    plain["scores"] = {run: math.nan if value is None else float(value) for run, value in plain["scores"].items()}
     return Ticket(
         masks=masks,
         weights=_weights(tensors, masks),
-        edge_scores=tensors.get("edge_scores"),
+        edge_scores=edge_scores,
         load_initial=_initial_loader(header, initial_file),
-        **{name: header[name] for name in _PLAIN},
+        **plain,
     )
 
 
@@ -106,9 +118,17 @@ def _weights(tensors: Mapping[str, Tensor], masks: Masks) -> dict[str, Tensor]:
     weights = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
     for name, mask in masks.weights.items():
         values = weights[name]
+        if values.shape != (mask.count,):
+            raise ValueError(f"{mask.count} kept weights of '{name}' expected")
         weights[name] = values.new_zeros(mask.shape)
         weights[name][mask.kept] = values
     return weights
+
+
+def _own(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies, because safetensors refuses tensors that share memory."""
+    copies = {name: torch.empty(value.shape, dtype=value.dtype) for name, value in tensors.items()}
+    return {name: copy.copy_(tensors[name].detach()) for name, copy in copies.items()}
 
 
 def _pack(mask: Mask) -> Tensor:
@@ -116,18 +136,22 @@ def _pack(mask: Mask) -> Tensor:
 
 
 def _unpack(packed: Tensor, shape: list[int]) -> Mask:
-    count = int(np.prod(shape))
+    count = math.prod(shape)
+    if packed.dtype != torch.uint8 or packed.shape != (math.ceil(count / 8),):
+        raise ValueError(f"a mask of {count} bits expected")
     return Mask(torch.from_numpy(np.unpackbits(packed.numpy(), count=count).astype(bool).reshape(shape)))
 
 
 def _json_ready(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
+    """Plain values; a score that is not a number, for want of test nodes, becomes null."""
+    if isinstance(value, Mapping):
+        return {name: _json_ready(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
-    plain = {name: value for name, value in header.items() if name != "checksum"}
-    text = state_hash(tensors) + json.dumps(plain, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _checksum(content: bytes) -> str:
+    """The digest of a file whose checksum is blanked out."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _header(content: bytes, source: str) -> dict[str, Any]:
@@ -135,37 +159,33 @@ def _header(content: bytes, source: str) -> dict[str, Any]:
     try:
         length = int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fastglt"])
-        missing = {"format", "edges", "shapes", "checksum", *_PLAIN} - set(header)
+        missing = {"format", "edges", "shapes", "checksum", *_PLAIN} - set(dict(header))
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(
-            f"'{source}' is not a fastglt ticket, or a damaged one; expected a .safetensors file"
-        ) from None
+        if content[:2] == b"PK" or (content[:1] == b"\x80" and content[1:2] in b"\x02\x03\x04\x05"):
+            kind = "a pickle or a torch.save archive, which is never read"
+        else:
+            kind = "not a fastglt ticket, or a damaged one"
+        raise InputError(f"'{source}' is {kind}; expected a .safetensors file that fastglt saved") from None
     if missing:
         raise InputError(f"'{source}' is a damaged ticket (it lacks {', '.join(sorted(missing))})")
     return header  # type: ignore[no-any-return]
 
 
-def _refuse_pickle(content: bytes, source: str) -> None:
-    if content[:2] == b"PK" or (content[:1] == b"\x80" and content[1:2] in b"\x02\x03\x04\x05"):
-        raise InputError(
-            f"'{source}' is a pickle or a torch.save archive, which is never read; offer a fastglt ticket"
-        )
-
-
 def _save_initial(ticket: Ticket, path: Path) -> None:
-    initial = {name: value.detach().cpu().contiguous() for name, value in ticket.initial.items()}
-    if path.exists() and state_hash(_read_initial(path)) != ticket.initial_hash:
+    if not path.exists():
+        write_atomically(path, save_tensors(_own(ticket.initial)))
+    elif state_hash(_read_initial(path)) != ticket.initial_hash:
         raise InputError(f"'{path}' belongs to another ticket; save this one in a folder of its own")
-    write_atomically(path, save_tensors(initial))
 
 
 def _read_initial(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise InputError(f"the initial weights must lie beside the ticket (got no '{path}'); copy it there")
     try:
-        return load_tensors(path.read_bytes())
-    except (SafetensorError, ValueError) as error:
-        raise InputError(f"'{path}' is damaged ({error})") from None
+        with disk_errors(path, "read"):
+            return load_tensors(path.read_bytes())
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"'{path}' does not hold a ticket's initial weights, or is damaged ({error})") from None
 
 
 def _initial_loader(header: Mapping[str, Any], initial_file: Path) -> Callable[[], Mapping[str, Tensor]]:

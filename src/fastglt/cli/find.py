@@ -2,7 +2,6 @@
 
 import json
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,20 +22,6 @@ EXAMPLES = (
 _WHAT, _HOW, _LONG, _RUN = "What to prune", "The method's options", "Training", "The run"
 
 
-class Start(StrEnum):
-    """Where denoising starts."""
-
-    oneshot = "oneshot"
-    random = "random"
-
-
-class EdgeScore(StrEnum):
-    """Which pruned edges return first."""
-
-    degree = "degree"
-    similarity = "similarity"
-
-
 def find(
     dataset: Annotated[
         str,
@@ -55,13 +40,15 @@ def find(
     method: Annotated[str, typer.Option(help="fastglt, oneshot or random.", rich_help_panel=_WHAT)] = "fastglt",
     seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=_WHAT)] = 0,
     split_seed: Annotated[int, typer.Option(help="Decides a split that is not given.", rich_help_panel=_WHAT)] = 0,
-    start: Annotated[Start | None, typer.Option(help="Where denoising starts.", rich_help_panel=_HOW)] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Denoise from oneshot or random masks.", rich_help_panel=_HOW)
+    ] = None,
     swap_fraction: Annotated[
         float | None, typer.Option(help="Share of kept elements swapped at first.", rich_help_panel=_HOW)
     ] = None,
     decay: Annotated[float | None, typer.Option(help="How fast that share falls.", rich_help_panel=_HOW)] = None,
     edge_score: Annotated[
-        EdgeScore | None, typer.Option(help="Which pruned edges return first.", rich_help_panel=_HOW)
+        str | None, typer.Option(help="Edges of low degree or high similarity return first.", rich_help_panel=_HOW)
     ] = None,
     ramp: Annotated[
         float | None,
@@ -123,14 +110,9 @@ def find(
         "ramp": ramp,
     }
     training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
-    training |= {"lr": lr, "weight_decay": weight_decay}
     experiment = _experiment(
-        training={name: value for name, value in training.items() if value is not None},
-        options={
-            name: value.value if isinstance(value, StrEnum) else value
-            for name, value in options.items()
-            if value is not None
-        },
+        options=_given(options),
+        training=_given({**training, "lr": lr, "weight_decay": weight_decay}),
         graph_sparsity=graph_sparsity,
         weight_sparsity=weight_sparsity,
         dataset=dataset,
@@ -159,6 +141,10 @@ def find(
         from fastglt.cli.tables import print_metrics
 
         print_metrics(metrics)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _experiment(

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import click
 import typer
 import yaml
 
@@ -21,8 +20,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
         raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
-    options = {parameter.name for parameter in context.command.params if isinstance(parameter, click.Option)}
-    known = {name for name in options if name and name not in ("config", "help")}
+    known = {str(parameter.name) for parameter in context.command.params} - {"config", "help"}
     defaults = {str(key).replace("-", "_"): value for key, value in values.items()}
     for key in defaults:
         if key not in known:

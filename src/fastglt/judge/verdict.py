@@ -1,16 +1,18 @@
 """Dense against ticket, trained from the same start with the same budget, seed by seed."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from fastglt.errors import InputError
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget, FixedMasks
-from fastglt.models import Network, build
+from fastglt.models import Backbone, Network, build
 from fastglt.models.pyg import PyGNetwork
 from fastglt.phases import Journal, PhaseResult, Progress, run_phase
 from fastglt.task import Task
@@ -44,11 +46,29 @@ def train_fixed(
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Test scores at the best validation epoch, paired by seed."""
+    """Test scores at the best validation epoch, paired by seed; fractions.
+
+    >>> verdict = Verdict(seeds=(0, 1, 2), dense_scores=(0.80, 0.81, 0.82), ticket_scores=(0.81, 0.81, 0.82))
+    >>> verdict.winning, verdict.plain_winning
+    (True, True)
+    """
 
     seeds: tuple[int, ...]
     dense_scores: tuple[float, ...]
     ticket_scores: tuple[float, ...]
+    margin: float = 0.01  # how much worse than dense still counts as equal
+
+    def __post_init__(self) -> None:
+        counts = (len(self.seeds), len(self.dense_scores), len(self.ticket_scores))
+        if len(set(counts)) > 1 or not self.seeds:
+            raise InputError(f"a verdict needs one dense and one ticket score per seed (got {counts})")
+        if not 0 <= self.margin < 1:
+            raise InputError(f"margin must be a fraction in [0, 1) (got {self.margin})")
+
+    @property
+    def differences(self) -> tuple[float, ...]:
+        """Ticket score minus dense score, seed by seed."""
+        return tuple(ticket - dense for ticket, dense in zip(self.ticket_scores, self.dense_scores, strict=True))
 
     @property
     def difference(self) -> float:
@@ -60,35 +80,78 @@ class Verdict:
         """The papers' rule: the ticket's mean is at least the dense mean."""
         return self.difference >= 0
 
+    @property
+    def p_value(self) -> float:
+        """One-sided paired t-test of "the ticket is worse than dense by the margin or more"; NaN for one seed."""
+        if len(self.seeds) < 2:
+            return math.nan
+        from scipy.stats import t
+
+        ahead, error = fmean(self.differences) + self.margin, self._standard_error
+        if error == 0:
+            return 0.0 if ahead > 0 else 1.0
+        return float(t.sf(ahead / error, len(self.seeds) - 1))
+
+    @property
+    def winning(self) -> bool:
+        """Not inferior: the test rejects, at 5 %, that the ticket is worse by the margin or more."""
+        return self.p_value < 0.05
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The mean difference's 95 % confidence interval; NaN for one seed."""
+        if len(self.seeds) < 2:
+            return math.nan, math.nan
+        from scipy.stats import t
+
+        reach = float(t.ppf(0.975, len(self.seeds) - 1)) * self._standard_error
+        return self.difference - reach, self.difference + reach
+
     def __str__(self) -> str:
         dense, ticket = _mean_and_std(self.dense_scores), _mean_and_std(self.ticket_scores)
-        verdict = "winning" if self.plain_winning else "not winning"
+        plain = "winning" if self.plain_winning else "not winning"
+        scores = f"ticket {ticket}, dense {dense}, difference {100 * self.difference:+.2f} points"
+        if len(self.seeds) < 2:
+            return f"{plain} by the plain rule, untested: {scores}, n = 1 (test, from the same start)"
+        low, high = (100 * end for end in self.interval)
+        tested = "winning" if self.winning else "not winning"
         return (
-            f"{verdict} by the plain rule: ticket {ticket}, dense {dense}, "
-            f"difference {100 * self.difference:+.2f} points, n = {len(self.seeds)} (test, from the same start)"
+            f"{tested} with a margin of {100 * self.margin:g} points (p = {self.p_value:.3g}), "
+            f"{plain} by the plain rule: {scores} (95 % interval {low:+.2f} to {high:+.2f}), "
+            f"n = {len(self.seeds)} (test, from the same start)"
         )
+
+    @property
+    def _standard_error(self) -> float:
+        return stdev(self.differences) / math.sqrt(len(self.seeds))
 
 
 def evaluate(
     ticket: Ticket,
-    model: nn.Module | None,
+    model: nn.Module | str | None,
     data: "Data",
     *,
     seeds: Iterable[int] = range(10),
-    metric: str = "accuracy",
+    margin: float = 0.01,
+    metric: str | None = None,
     other_graph: bool = False,
+    device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Verdict:
     """Train dense and ticket in isolation from the ticket's Θ0, once per seed of training noise.
 
-    `model` is the user's model the ticket was found with, or None for one of fastglt's backbones.
+    `model` is the user's model the ticket was found with, or None for one of fastglt's backbones. The
+    metric is the ticket's unless another is named.
     """
     seeds = tuple(seeds)
-    if not seeds:
-        raise InputError("seeds must name at least one seed (got none)")
-    task = Task.from_data(data, metric=metric)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds must name at least one seed, and none twice (got {seeds})")
+    task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    if not task.test.numel():
+        raise InputError("data.test_mask must select at least one node to judge by (got none)")
     ticket.check(task, other_graph=other_graph)
     network, masks = restore_start(ticket, model)
+    check_fits(network, task, soft_edges=False)
     budget = Budget(**ticket.config["budget"])
     scores: dict[str, list[float]] = {"dense": [], "ticket": []}
     for seed in seeds:
@@ -96,28 +159,59 @@ def evaluate(
             phase = f"{name}, seed {seed}"
             result = train_fixed(phase, network, task, budget, seed=seed, masks=kept, progress=progress)
             scores[name].append(result.best.scores.test)
-    return Verdict(seeds=seeds, dense_scores=tuple(scores["dense"]), ticket_scores=tuple(scores["ticket"]))
+    dense, alone = tuple(scores["dense"]), tuple(scores["ticket"])
+    return Verdict(seeds=seeds, dense_scores=dense, ticket_scores=alone, margin=margin)
 
 
-def restore_start(ticket: Ticket, model: nn.Module | None) -> tuple[Network, Masks]:
+def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
+    """Refuse a network that cannot be trained for a task, before anything is trained."""
+    if isinstance(network, PyGNetwork):
+        network.probe(task.x, task.graph, task.num_classes, soft_edges=soft_edges)
+    elif isinstance(network, Backbone):
+        if network.in_channels != task.x.num_features:
+            raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
+        if network.out_channels < task.num_classes:
+            raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
+
+
+def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
     """The network at Θ0 and the masks under its own parameter names."""
     spec: dict[str, Any] = dict(ticket.model)
     if spec["name"] != "pyg":
+        _refuse_other_backbone(spec, model)
         network: Network = build(spec)
         network.load_state_dict(dict(ticket.initial))
         return network, ticket.masks
-    if model is None:
-        raise InputError(f"the ticket belongs to a user's model, {spec['class']}; pass that model")
-    wrapped = PyGNetwork(model, prunable=spec["prunable"])
+    owner = spec["class"]
+    if not isinstance(model, nn.Module) or isinstance(model, Network):
+        raise InputError(f"the ticket belongs to a user's model, {owner}; pass that model (got {_name_of(model)})")
+    if not owner.endswith(f".{type(model).__qualname__}"):
+        raise InputError(f"the model must be the one the ticket was found with, {owner} (got {_name_of(model)})")
     try:
+        wrapped = PyGNetwork(model, prunable=spec["prunable"])
         wrapped.module.load_state_dict(dict(ticket.initial))
-    except RuntimeError as error:
-        reason = str(error).split("\n")[0]
-        raise InputError(
-            f"the model must be the one the ticket was found with, {spec['class']} ({reason})"
-        ) from None
+    except (RuntimeError, InputError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
     weights = {wrapped.PREFIX + name: mask for name, mask in ticket.masks.weights.items()}
     return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
+
+
+def _refuse_other_backbone(spec: dict[str, Any], model: object) -> None:
+    name = spec["name"]
+    if isinstance(model, Backbone):
+        shape = {key: value for key, value in spec.items() if key != "seed"}
+        same = shape == {key: value for key, value in model.spec.items() if key != "seed"}
+    else:
+        same = model is None or model == name
+    if not same:
+        raise InputError(
+            f"the ticket belongs to fastglt's own {name}; pass None or that model (got {_name_of(model)})"
+        )
+
+
+def _name_of(model: object) -> str:
+    return f"'{model}'" if isinstance(model, str) else "none" if model is None else type(model).__name__
 
 
 def _mean_and_std(scores: tuple[float, ...]) -> str:

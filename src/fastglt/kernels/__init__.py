@@ -138,7 +138,7 @@ class _Attention(torch.autograd.Function):
             return None, *gradients, None
         from fastglt.kernels import _numba
 
-        logits, grad_target, grad_source = torch.empty_like(alpha), target.clone(), source.clone()
+        logits, grad_target, grad_source = (alpha.new_empty(like.shape) for like in (alpha, target, source))
         arrays = _arrays(csr.indptr, csr.indices, target, source)
         _numba.attention_backward(*arrays, ctx.slope, *_arrays(alpha, grad, logits, grad_target))
         _numba.row_sums(*_arrays(csr.t_indptr, csr.t_order, logits, grad_source))

@@ -11,15 +11,15 @@ _U32 = 0xFFFFFFFF
 def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
     """See `fastglt.kernels.spmm`."""
     heads = values.shape[1]
-    messages = dense[csr.indices].view(csr.num_entries, heads, -1) * values.unsqueeze(-1)
+    messages = dense[csr.indices].unflatten(1, (heads, dense.shape[1] // heads)) * values.unsqueeze(-1)
     out = dense.new_zeros(csr.num_rows, dense.shape[1])
-    return out.index_add_(0, csr.rows, messages.view(csr.num_entries, -1))
+    return out.index_add_(0, csr.rows, messages.flatten(1))
 
 
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     """One dot product per entry and head."""
     product = left[csr.rows] * right[csr.indices]
-    return product.view(csr.num_entries, heads, -1).sum(-1)
+    return product.unflatten(1, (heads, left.shape[1] // heads)).sum(-1)
 
 
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:

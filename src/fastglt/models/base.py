@@ -92,7 +92,8 @@ class Backbone(Network):
     @property
     def prunable(self) -> tuple[str, ...]:
         """Every weight matrix, in the network's order."""
-        return tuple(name for name, _ in self.named_parameters() if name.rpartition(".")[2].startswith("weight"))
+        names = (name for name, _ in self.named_parameters())
+        return tuple(name for name in names if any(part.startswith("weight") for part in name.split(".")))
 
     @property
     @abstractmethod

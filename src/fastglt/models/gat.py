@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu
 
+from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.kernels import attention, dropout, spmm
@@ -78,6 +79,8 @@ class GAT(Backbone):
         prune_attention: bool = False,
     ) -> None:
         super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        if heads < 1:
+            raise InputError(f"heads must be at least 1 (got {heads})")
         self.heads, self.slope, self.prune_attention = heads, slope, prune_attention
         common = {"dropout": dropout, "slope": slope, "seed": seed}
         self.layer1 = GATLayer(in_channels, hidden, heads, purpose="layer1", **common)  # type: ignore[arg-type]

@@ -1,10 +1,13 @@
 """Any PyG model under masks, untouched: soft scores multiply its messages, hard masks shrink its graph."""
 
+import contextlib
 import copy
 import inspect
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,6 +15,7 @@ from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.models.base import Network
+from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
 
@@ -20,25 +24,24 @@ class PyGNetwork(Network):
     """A private copy of a user's model, callable on a prepared graph.
 
     The model's forward takes ``(x, edge_index, …)``, where edge_weight and edge_attr are passed by name
-    if the data has them, or a single ``data``. Every message must come from a `MessagePassing` layer.
+    if the data has them, or a single ``data``. Messages that `MessagePassing` layers send can be scored.
     """
 
     PREFIX = "module."
 
     def __init__(self, module: nn.Module, *, prunable: Sequence[str] | None = None) -> None:
         super().__init__()
-        _refuse_unsupported(module)
-        self.module = copy.deepcopy(module)
-        names = default_prunable(module) if prunable is None else tuple(prunable)
-        parameters = dict(module.named_parameters())
-        for name in names:
-            if name not in parameters:
-                raise InputError(f"prunable must name parameters of the model (got '{name}')")
-        self._prunable = tuple(self.PREFIX + name for name in names)
-        self._parameters_of_forward = dict(inspect.signature(module.forward).parameters)
+        refuse_unsupported(module)
+        self._chosen = prunable is not None
+        self._prunable = tuple(self.PREFIX + name for name in _prunable_names(module, prunable))
+        self._arguments = _forward_arguments(module)
+        self._dtype = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+        self.module = _copy(module)
+        _refuse_one_way_state(self.module)
         self._graph: Graph | None = None
-        self._column_score: Tensor | None = None
-        for layer in _message_passing_layers(self.module):
+        self._column_score: Tensor | None = None  # of the columns that are no self-loops
+        self._num_messages = 0
+        for layer in message_passing_layers(self.module):
             layer.register_propagate_forward_pre_hook(self._check_edges)
             layer.register_message_forward_hook(self._weigh_messages)
 
@@ -56,132 +59,154 @@ class PyGNetwork(Network):
 
     def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
         """Run the model on the graph's own edges."""
-        self._graph = graph
         if edge_score is not None:
-            ones = edge_score.new_ones(1)
-            self._column_score = torch.cat([edge_score, ones]).index_select(0, graph.column_edge)
+            self._graph = graph
+            self._column_score = edge_score.index_select(0, graph.column_edge[: _real_columns(graph)])
         try:
-            return self._call(x.dense, graph)
+            with _own_randomness(torch.initial_seed()):
+                return self._call(x.dense.to(self._dtype), graph)
         finally:
             self._graph = self._column_score = None
 
-    def probe(self, x: Features, graph: Graph, num_classes: int) -> None:
-        """Run once and refuse a model that cannot be trained on this data."""
-        device = x.dense.device
-        was_training = self.training
-        scores = torch.ones(graph.num_edges, device=device)
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                out = self.to(device).eval()(x, graph, scores)
-        except InputError:
-            raise
-        except Exception as error:
-            reason = str(error).strip().split("\n")[0]
-            raise InputError(f"the model cannot run on this data: {type(error).__name__}: {reason}") from error
-        finally:
-            self.train(was_training)
-        expected = f"one row of at least {num_classes} class scores for each of {graph.num_nodes} nodes"
-        if (
-            not isinstance(out, Tensor)
-            or out.dim() != 2
-            or out.shape[0] != graph.num_nodes
-            or out.shape[1] < num_classes
-        ):
-            got = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
-            raise InputError(f"the model must return {expected} (got {got})")
+    def probe(self, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool = True) -> None:
+        """Try a copy out, and refuse a model that cannot be pruned or trained on this data.
+
+        Weight matrices that take no part in the prediction are not prunable. Without soft edges the
+        model may do with its edges what it likes, such as dropping some of them at random.
+        """
+        idle = unused_weights(self, x, graph, num_classes, soft_edges=soft_edges)
+        if idle and self._chosen:
+            name = idle[0].removeprefix(self.PREFIX)
+            raise InputError(f"prunable must name trainable weights that the prediction depends on (got '{name}')")
+        self._prunable = tuple(name for name in self._prunable if name not in idle)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PyGNetwork":
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__.update(_copy(self.__dict__, memo))
+        return twin
 
     def _call(self, x: Tensor, graph: Graph) -> Tensor:
-        names = list(self._parameters_of_forward)
-        if names and (names[0] in ("data", "batch") or len(names) == 1):
+        edges = {name: getattr(graph, name) for name in _EDGE_INPUTS if getattr(graph, name) is not None}
+        self._refuse_missing_edge_attr(edges)
+        if self._takes_data:
             from torch_geometric.data import Data
 
-            extra = {name: getattr(graph, name) for name in _EDGE_INPUTS if getattr(graph, name) is not None}
-            return self.module(Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes, **extra))  # type: ignore[no-any-return]
-        keywords = {}
-        for name in _EDGE_INPUTS:
-            supported = getattr(self.module, f"supports_{name}", True)
-            if name in names and supported and getattr(graph, name) is not None:
-                keywords[name] = getattr(graph, name)
+            return self.module(Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes, **edges))  # type: ignore[no-any-return]
+        names = list(self._arguments)
+        keywords = {name: value for name, value in edges.items() if self._accepts(name)}
         for name in names[2:]:
-            parameter = self._parameters_of_forward[name]
-            required = parameter.default is parameter.empty and parameter.kind not in (
-                parameter.VAR_POSITIONAL,
-                parameter.VAR_KEYWORD,
-            )
-            if required and name not in keywords:
-                raise InputError(f"the model's forward needs '{name}', which the data does not have")
+            if self._arguments[name].default is inspect.Parameter.empty and name not in keywords:
+                raise InputError(
+                    f"the model's forward may need x, edge_index, edge_weight and edge_attr, as far as the data "
+                    f"has them (got '{name}', which the data does not have)"
+                )
+        if {"x", "edge_index"} <= set(names):
+            return self.module(x=x, edge_index=graph.edge_index, **keywords)  # type: ignore[no-any-return]
         return self.module(x, graph.edge_index, **keywords)  # type: ignore[no-any-return]
+
+    @property
+    def _takes_data(self) -> bool:
+        names = list(self._arguments)
+        return bool(names) and (names[0] in ("data", "batch") or len(names) == 1)
+
+    def _accepts(self, name: str) -> bool:
+        return name in self._arguments and bool(getattr(self.module, f"supports_{name}", True))
+
+    def _refuse_missing_edge_attr(self, edges: dict[str, Any]) -> None:
+        if "edge_attr" in edges:
+            return
+        for layer in message_passing_layers(self.module):
+            width = getattr(layer, "edge_dim", None)
+            if width:
+                kind = type(layer).__name__
+                raise InputError(f"{kind}(edge_dim={width}) needs data.edge_attr, which the data does not have")
 
     def _check_edges(self, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
         """Refuse a layer that sees other edges than those it was given: scores would go astray."""
         if self._graph is None:
             return
         edge_index = inputs[0]
-        given = self._graph.edge_index
-        real = int((self._graph.column_edge < self._graph.num_edges).sum())
-        same = (
-            isinstance(edge_index, Tensor)
-            and not edge_index.is_sparse
-            and edge_index.layout == torch.strided
-            and edge_index.shape[1] >= real
-            and torch.equal(edge_index[:, :real], given[:, :real])
-        )
-        if not same:
+        given = self._graph.edge_index[:, : _real_columns(self._graph)]
+        if not _only_adds_loops(edge_index, given):
             raise InputError(
                 f"{type(layer).__name__} passes messages along other edges than the edge_index it was given; "
                 "only self-loops may be added: move edge dropping, sorting or sparse conversion out of the model"
             )
+        self._num_messages = edge_index.shape[1]
 
     def _weigh_messages(self, layer: Any, inputs: Any, output: Any) -> Any:
-        score, graph = self._column_score, self._graph
-        if score is None or graph is None:
+        score = self._column_score
+        if score is None:
             return None
-        if not isinstance(output, Tensor):
-            raise InputError(f"{type(layer).__name__}.message must return one tensor (got {type(output).__name__})")
-        count = output.shape[layer.node_dim]
-        real = int((graph.column_edge < graph.num_edges).sum())
-        if count > real:  # self-loops, the data's or added ones, come last and keep their messages
-            score = torch.cat([score[:real], score.new_ones(count - real)])
+        fits = isinstance(output, Tensor) and output.dim() >= abs(layer.node_dim)
+        if not fits or output.shape[layer.node_dim] != self._num_messages:
+            got = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+            raise InputError(f"{type(layer).__name__}.message must return one tensor, a row per edge (got {got})")
         shape = [1] * output.dim()
         shape[layer.node_dim] = -1
-        return output * score.view(shape)
+        loops = score.new_ones(self._num_messages - score.numel())  # they come last and keep their messages
+        return output * torch.cat([score, loops]).to(output.dtype).view(shape)
 
 
-def default_prunable(module: nn.Module) -> tuple[str, ...]:
-    """The names of a model's weight matrices: no biases, norms, embeddings or attention vectors."""
-    from torch_geometric.nn import Linear as PyGLinear
-
-    names = []
-    for prefix, owner in module.named_modules():
-        for name, parameter in owner.named_parameters(recurse=False):
-            linear = isinstance(owner, nn.Linear | PyGLinear) and name == "weight"
-            matrix = parameter.dim() >= 2 and min(parameter.shape) > 1 and not name.startswith("att")
-            if linear or (matrix and not isinstance(owner, nn.Embedding)):
-                names.append(f"{prefix}.{name}" if prefix else name)
-    return tuple(dict.fromkeys(names))
+def _only_adds_loops(edge_index: object, given: Tensor) -> bool:
+    """Whether an edge_index is the given one, or its reverse, with nothing but self-loops after it."""
+    if type(edge_index) is not Tensor or edge_index.layout != torch.strided or edge_index.shape[1] < given.shape[1]:
+        return False
+    first, loops = edge_index[:, : given.shape[1]], edge_index[:, given.shape[1] :]
+    same = torch.equal(first, given) or torch.equal(first, given.flip(0))
+    return same and torch.equal(loops[0], loops[1])
 
 
-def _message_passing_layers(module: nn.Module) -> list[Any]:
-    from torch_geometric.nn import MessagePassing
-
-    return [layer for layer in module.modules() if isinstance(layer, MessagePassing)]
+def _real_columns(graph: Graph) -> int:
+    return int((graph.column_edge < graph.num_edges).sum())  # self-loops come last
 
 
-def _refuse_unsupported(module: nn.Module) -> None:
-    from torch_geometric.nn import HeteroConv
+def _prunable_names(module: nn.Module, chosen: Sequence[str] | None) -> tuple[str, ...]:
+    if chosen is None:
+        return default_prunable(module)
+    known = dict(module.named_parameters())
+    for name in chosen:
+        if name not in known:
+            raise InputError(f"prunable must name parameters of the model (got '{name}')")
+    return tuple(dict.fromkeys(chosen))
 
-    layers = _message_passing_layers(module)
-    if any(isinstance(layer, HeteroConv) for layer in module.modules()) or isinstance(module, torch.fx.GraphModule):
-        raise InputError("heterogeneous models are not supported (got a model over several node or edge types)")
-    if not layers:
-        raise InputError(f"the model needs at least one MessagePassing layer (got none in {type(module).__name__})")
-    for layer in layers:
-        if getattr(layer, "cached", False):
-            raise InputError(
-                f"{type(layer).__name__}(cached=True) keeps the unpruned graph; build the model with cached=False"
-            )
-    for name, parameter in module.named_parameters():
-        if isinstance(parameter, nn.parameter.UninitializedParameter):
-            raise InputError(
-                f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)"
-            )
+
+def _forward_arguments(module: nn.Module) -> dict[str, inspect.Parameter]:
+    """What the model's forward takes by name; a forward of ``*args`` takes x and edge_index."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(module.forward).parameters
+    arguments = {name: parameter for name, parameter in parameters.items() if parameter.kind not in several}
+    if list(arguments) == ["x"] and len(parameters) == 1:
+        raise InputError("the model's forward must take x and edge_index, or data (got x alone)")
+    return arguments
+
+
+def _refuse_one_way_state(module: nn.Module) -> None:
+    try:
+        module.load_state_dict(module.state_dict())
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the model must load the state that it gives (got {reason})") from error
+
+
+def _copy(value: Any, memo: dict[int, Any] | None = None) -> Any:
+    """A deep copy; PyG's Sequential draws a name from Python's random numbers when it is copied."""
+    try:
+        with _own_randomness(None):
+            return copy.deepcopy(value, memo)
+    except Exception as error:
+        raise InputError(f"the model must be copyable with copy.deepcopy ({error})") from error
+
+
+@contextlib.contextmanager
+def _own_randomness(seed: int | None) -> Iterator[None]:
+    """Python's and NumPy's global random numbers from a seed, or a fresh one; the caller's go on afterwards."""
+    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(None if seed is None else seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)  # noqa: NPY002

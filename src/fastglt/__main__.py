@@ -1,0 +1,5 @@
+"""`python -m fastglt`."""
+
+from fastglt.cli import main
+
+main()

@@ -1,0 +1,137 @@
+"""What a user's PyG model must be like: which of its weights can be pruned, and what is refused with a reason."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fastglt.errors import InputError
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.masks import Mask
+from fastglt.models.base import Network
+
+
+def message_passing_layers(module: nn.Module) -> list[Any]:
+    """Every layer that sends messages."""
+    from torch_geometric.nn import MessagePassing
+
+    return [layer for layer in module.modules() if isinstance(layer, MessagePassing)]
+
+
+def default_prunable(module: nn.Module) -> tuple[str, ...]:
+    """The names of a model's trainable weight matrices: no biases, norms, embeddings or attention vectors."""
+    from torch_geometric.nn import Linear
+
+    names: dict[int, str] = {}  # one name for each parameter, although modules may share it
+    for prefix, owner in module.named_modules():
+        for name, parameter in owner.named_parameters(recurse=False):
+            linear = isinstance(owner, nn.Linear | Linear) and name == "weight"
+            matrix = sum(size > 1 for size in parameter.shape) >= 2 and not name.startswith(("att", "bias"))
+            other = isinstance(owner, nn.Embedding | nn.LayerNorm)
+            if parameter.requires_grad and (linear or (matrix and not other)):
+                names.setdefault(id(parameter), f"{prefix}.{name}" if prefix else name)
+    return tuple(names.values())
+
+
+def refuse_unsupported(module: nn.Module) -> None:
+    """Refuse what no data could make work."""
+    from torch_geometric.nn import HANConv, HeteroConv, HGTConv
+
+    for part in module.modules():
+        kind = type(part).__name__
+        if isinstance(part, HeteroConv | HGTConv | HANConv | torch.fx.GraphModule):
+            raise InputError(f"heterogeneous and traced models are not supported (got {kind})")
+        if isinstance(part, torch.jit.ScriptModule) or hasattr(part, "_orig_mod") or part._compiled_call_impl:
+            raise InputError(f"compiled models hide their messages; pass the model before compilation (got {kind})")
+        if getattr(part, "cached", False) is True:
+            raise InputError(f"{kind}(cached=True) keeps the unpruned graph; build the model with cached=False")
+    if not message_passing_layers(module):
+        raise InputError(f"the model needs at least one MessagePassing layer (got none in {type(module).__name__})")
+    for name, parameter in module.named_parameters():
+        if isinstance(parameter, nn.parameter.UninitializedParameter):
+            raise InputError(
+                f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)"
+            )
+        if parameter.is_floating_point() and parameter.dtype not in (torch.float32, torch.float64):
+            raise InputError(f"parameters must be float32 or float64 (got {parameter.dtype} in '{name}')")
+    for name, value in module.state_dict().items():
+        if not isinstance(value, Tensor):
+            raise InputError(f"the model's state must consist of tensors (got {type(value).__name__} in '{name}')")
+
+
+def unused_weights(
+    network: Network, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool
+) -> tuple[str, ...]:
+    """Run copies of the network; refuse it if that fails, and tell which prunable weights have no gradient."""
+    device = x.dense.device
+    soft_edges = soft_edges and graph.num_edges > 0
+    scores = torch.ones(graph.num_edges, device=device, requires_grad=True) if soft_edges else None
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        trial = copy.deepcopy(network).to(device)
+        _check_output(_run(trial.eval(), x, graph, scores), graph.num_nodes, num_classes)
+        if soft_edges and graph.num_edges > 1:
+            _refuse_memory(trial, copy.deepcopy(network).to(device).eval(), x, graph)
+        out = _run(trial.train(), x, graph, scores)
+        _check_output(out, graph.num_nodes, num_classes)
+        used = _differentiate(out, trial, scores)
+    return tuple(name for name in network.prunable if name not in used)
+
+
+def _differentiate(out: Tensor, trial: Network, scores: Tensor | None) -> set[str]:
+    """The names of the parameters, shared ones under every name, that the output depends on."""
+    every = dict(trial.named_parameters(remove_duplicate=False))
+    trainable = {name: parameter for name, parameter in every.items() if parameter.requires_grad}
+    wanted = [*trainable.values(), *([] if scores is None else [scores])]
+    found: tuple[Tensor | None, ...] = ()
+    if out.requires_grad:
+        found = torch.autograd.grad(out.sum(), wanted, allow_unused=True)
+    used = {name for name, gradient in zip(trainable, found, strict=False) if gradient is not None}
+    if not used:
+        raise InputError("the model must have trainable parameters that its prediction depends on (got none)")
+    if scores is not None and found[-1] is None:
+        raise InputError("the model must pass its messages in MessagePassing.propagate (got no message at all)")
+    return used
+
+
+def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where: str = "this data") -> Any:
+    """The network's output; its inputs are copies, in case it writes into them."""
+    names = [name for name in ("edge_index", "edge_weight", "edge_attr") if getattr(graph, name) is not None]
+    copies = {name: getattr(graph, name).clone() for name in names}
+    features = Features(x.dense.clone())
+    torch.manual_seed(0)
+    try:
+        out = trial(features, replace(graph, **copies), scores)
+    except InputError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).strip()}".split("\n")[0].rstrip(": ")
+        absent = [f"data.{name}" for name in ("edge_weight", "edge_attr") if name not in names]
+        hint = f"; note that there is no {' and no '.join(absent)}" if absent else ""
+        raise InputError(f"the model must run on {where} (got {reason}{hint})") from error
+    for name, value in {"x": features.dense, **copies}.items():
+        if value._version:
+            raise InputError(f"the model must leave its inputs alone (got one that writes into {name})")
+    return out
+
+
+def _check_output(out: object, num_nodes: int, num_classes: int) -> None:
+    fits = isinstance(out, Tensor) and out.dim() == 2 and out.shape[0] == num_nodes and out.shape[1] >= num_classes
+    if not fits:
+        got = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
+        expected = f"one row of at least {num_classes} class scores for each of {num_nodes} nodes"
+        raise InputError(f"the model must return {expected} (got {got})")
+
+
+def _refuse_memory(used: Network, fresh: Network, x: Features, graph: Graph) -> None:
+    """On a smaller graph, a network that has seen the whole one must do the same as a fresh copy."""
+    keep = torch.ones(graph.num_edges, dtype=torch.bool)
+    keep[0] = False
+    smaller = graph.prune(Mask(keep))
+    scores = torch.ones(smaller.num_edges, device=x.dense.device)
+    where = "this data without one of its edges"
+    first, second = (_run(network, x, smaller, scores, where) for network in (used, fresh))
+    if first.shape != second.shape or not torch.allclose(first, second, equal_nan=True):
+        raise InputError("the model must compute everything from its inputs (got one that remembers a graph)")

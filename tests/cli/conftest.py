@@ -1,0 +1,52 @@
+"""Run the command line in this process, as a user would call it."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+TINY = "synthetic:nodes=80,edges=200,features=16,classes=3"
+SHORT = ("--hidden", "16", "--oneshot-epochs", "4", "--denoise-epochs", "12", "--interval", "3", "--threads", "1")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    from fastglt.cli import main
+
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["fastglt", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capfd.readouterr()
+        return Result(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def find(cli: Cli) -> Cli:
+    """`fastglt find` on a tiny graph with a short budget."""
+
+    def run(*arguments: object) -> Result:
+        return cli("find", "--dataset", TINY, *SHORT, *arguments)
+
+    return run

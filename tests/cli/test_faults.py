@@ -1,0 +1,85 @@
+"""What a run survives: kill -9 at any moment, Ctrl-C, a termination request, a disk that takes no more.
+
+`FASTGLT_KILLS=20` tries twenty random moments instead of two.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cli
+
+KILLS = int(os.environ.get("FASTGLT_KILLS", "2"))
+RUN = ("find", "--quiet", "--hidden", "64", "--oneshot-epochs", "10", "--denoise-epochs", "60", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, float]:
+    """The ticket of a run nobody disturbs, and the seconds from its first file to its last."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    process = start(folder, "--checkpoint-every", "0")
+    wait_for(folder / "run.json")
+    began = time.monotonic()
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    return (folder / "ticket.safetensors").read_bytes(), time.monotonic() - began
+
+
+def start(folder: Path, *arguments: str, wrapper: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    command = [*wrapper, sys.executable, "-m", "fastglt", *RUN, "--out", str(folder), *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+def wait_for(path: Path, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} did not appear"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("moment", range(KILLS))
+def test_killed_at_a_random_moment_it_ends_with_the_same_ticket(
+    cli: Cli, tmp_path: Path, undisturbed: tuple[bytes, float], moment: int
+) -> None:
+    ticket, seconds = undisturbed
+    process = start(tmp_path / "run", "--checkpoint-every", "0")
+    wait_for(tmp_path / "run" / "run.json")
+    time.sleep(random.Random(moment).uniform(0, seconds))
+    process.kill()
+    process.communicate()
+    result = cli(*RUN, "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == ticket
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_says_how_to_go_on(
+    cli: Cli, tmp_path: Path, undisturbed: tuple[bytes, float], number: signal.Signals
+) -> None:
+    process = start(tmp_path / "run", "--checkpoint-every", "0")
+    wait_for(tmp_path / "run" / "checkpoint" / "search.part")
+    process.send_signal(number)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "run" / "metrics.json").exists()
+    assert cli(*RUN, "--out", tmp_path / "run").code == 0
+    assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == undisturbed[0]
+
+
+def test_a_disk_that_takes_no_more_is_one_clear_line(tmp_path: Path) -> None:
+    no_file_above_20_kb = ("bash", "-c", 'ulimit -f 20; exec "$@"', "bash")
+    process = start(tmp_path / "run", "--checkpoint-every", "0", wrapper=no_file_above_20_kb)
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert "cannot write" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "run" / "metrics.json").exists()
+    assert not list((tmp_path / "run").rglob(".*.part*")), "a torn file was left behind"

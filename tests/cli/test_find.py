@@ -1,0 +1,257 @@
+"""`fastglt find`, end to end on a tiny graph."""
+
+import csv
+import fcntl
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fastglt import Ticket
+
+from .conftest import SHORT, TINY, Cli
+
+Array = npt.NDArray[Any]
+
+KEYS = {
+    *("dataset", "model", "method", "seed", "graph_sparsity", "weight_sparsity"),
+    *("edges_kept", "edges_total", "weights_kept", "weights_total"),
+    *("dense_test", "search_test", "isolated_test", "dense_val", "search_val", "isolated_val"),
+    *("search_seconds", "dense_seconds", "macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket"),
+    *("winning_search", "winning_isolated"),
+}
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("method", ["fastglt", "oneshot", "random"])
+@pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
+def test_every_method_and_backbone_reaches_the_exact_counts(
+    find: Cli, tmp_path: Path, method: str, model: str
+) -> None:
+    result = find("--method", method, "--model", model, "--json", "--quiet", "--out", tmp_path / "run")
+    assert (result.code, result.err) == (0, "")
+    metrics = result.document
+    assert set(metrics) >= KEYS
+    assert metrics["edges_total"] == 200
+    assert metrics["edges_kept"] == 160
+    assert metrics["weights_kept"] == metrics["weights_total"] - round(0.9 * metrics["weights_total"])
+    assert metrics["winning_search"] == (metrics["search_test"] >= metrics["dense_test"])
+    ticket = Ticket.load(tmp_path / "run" / "ticket.safetensors")
+    assert ticket.masks.weights_kept == metrics["weights_kept"]
+
+
+def test_writes_ticket_metrics_and_history_and_leaves_no_checkpoint(find: Cli, tmp_path: Path) -> None:
+    result = find("--out", tmp_path / "run")
+    assert result.code == 0
+    assert "end of search" in result.out
+    assert "160 (−20.00 %)" in result.out
+    assert "search: epoch 16/16" in result.err
+    files = {path.name for path in (tmp_path / "run").iterdir()}
+    assert files == {"ticket.safetensors", "metrics.json", "history.csv", "run.json", ".lock"}
+    rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
+    assert [row["phase"] for row in rows].count("dense") == 16
+    assert {row["stage"] for row in rows if row["phase"] == "search"} >= {"oneshot", "denoise"}
+
+
+def test_json_is_one_document_and_nothing_else(find: Cli, tmp_path: Path) -> None:
+    result = find("--json", "--out", tmp_path / "run")
+    assert result.document == json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert result.out.count("\n") == 1
+
+
+def test_a_finished_run_is_printed_again(find: Cli, tmp_path: Path) -> None:
+    first = find("--json", "--out", tmp_path / "run")
+    before = listing(tmp_path)
+    again = find("--json", "--out", tmp_path / "run")
+    assert (again.code, again.out) == (0, first.out)
+    assert "is finished" in again.err
+    assert listing(tmp_path) == before
+
+
+def test_equal_runs_give_equal_tickets(find: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert find("--quiet", "--out", tmp_path / name).code == 0
+    assert listing(tmp_path / "a")["ticket.safetensors"] == listing(tmp_path / "b")["ticket.safetensors"]
+
+
+def test_another_runs_folder_is_not_touched(find: Cli, tmp_path: Path) -> None:
+    find("--quiet", "--out", tmp_path / "run")
+    before = listing(tmp_path)
+    result = find("--seed", "1", "--out", tmp_path / "run")
+    assert result.code == 2
+    assert "holds another run" in result.err
+    assert "seed" in result.err
+    assert listing(tmp_path) == before
+
+
+def test_a_folder_with_other_files_is_not_touched(find: Cli, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    result = find("--out", tmp_path)
+    assert result.code == 2
+    assert "thesis.tex" in result.err
+    assert listing(tmp_path) == {"thesis.tex": b"mine"}
+
+
+def test_the_default_folder_names_the_run(find: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find("--quiet").code == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.endswith("-gcn-fastglt-g20-w90-s0")
+
+
+def test_a_folder_in_use_is_refused(find: Cli, tmp_path: Path) -> None:
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = find("--out", tmp_path)
+    assert result.code == 1
+    assert "another process" in result.err
+
+
+def test_an_unwritable_folder_is_the_machines_fault(find: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = find("--out", tmp_path / "file" / "run")
+    assert result.code == 1
+    assert "is a file, not a folder" in result.err
+
+
+def test_dry_run_writes_nothing(find: Cli, tmp_path: Path) -> None:
+    result = find("--dry-run", "--out", tmp_path / "run")
+    assert result.code == 0
+    assert "160 edges" in result.out
+    assert "epochs" in result.out
+    plan = find("--dry-run", "--json", "--out", tmp_path / "run").document
+    assert plan["epochs"] == 48
+    assert plan["seconds"] > 0
+    assert plan["memory_mb"] > 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_config_file_sets_defaults_and_the_command_line_wins(cli: Cli, tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("graph-sparsity: 0.5\nweight_sparsity: 0.8\nmodel: gin\n")
+    arguments = ("--dataset", TINY, *SHORT, "--config", config, "--graph-sparsity", "0.1", "--json", "--quiet")
+    metrics = cli("find", *arguments, "--out", tmp_path / "run").document
+    assert metrics["model"] == "gin"
+    assert metrics["edges_kept"] == 180
+    assert metrics["weights_kept"] == metrics["weights_total"] - round(0.8 * metrics["weights_total"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph_sparsty: 0.5", "did you mean 'graph_sparsity'"),
+        ("- a list", "must map option names"),
+        ("a: [", "must be YAML"),
+    ],
+)
+def test_a_bad_config_is_refused(find: Cli, tmp_path: Path, text: str, message: str) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(text)
+    result = find("--config", config, "--out", tmp_path / "run")
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_a_missing_config_is_refused(find: Cli, tmp_path: Path) -> None:
+    result = find("--config", tmp_path / "none.yaml", "--out", tmp_path / "run")
+    assert (result.code, "cannot read the config" in result.err) == (2, True)
+
+
+BAD = {
+    "sparsity above 1": (("--graph-sparsity", "1.5"), "graph_sparsity must lie in [0, 1) (got 1.5)"),
+    "sparsity of 1": (("--weight-sparsity", "1"), "weight_sparsity must lie in [0, 1) (got 1.0)"),
+    "negative sparsity": (("--weight-sparsity", "-0.1"), "weight_sparsity must lie in [0, 1) (got -0.1)"),
+    "NaN sparsity": (("--weight-sparsity", "nan"), "weight_sparsity must lie in [0, 1) (got nan)"),
+    "no edge left": (("--graph-sparsity", "0.999"), "must leave at least one of 200 elements"),
+    "no weight left": (("--weight-sparsity", "0.9999"), "must leave at least one"),
+    "long interval": (("--interval", "13"), "must not exceed the 12 denoise_epochs (got 13)"),
+    "unknown model": (("--model", "gcm"), "did you mean 'gcn'"),
+    "unknown method": (("--method", "fastgtl"), "did you mean 'fastglt'"),
+    "unknown dataset": (("--dataset", "corra"), "did you mean 'cora'"),
+    "option of another method": (("--method", "random", "--ramp", "1"), "has no option 'ramp'"),
+    "swap fraction": (("--swap-fraction", "2"), "swap_fraction must lie in [0, 1] (got 2.0)"),
+    "ramp": (("--ramp", "0"), "ramp must lie in (0, 1] (got 0.0)"),
+    "lr": (("--lr", "0"), "lr must be positive (got 0.0)"),
+    "epochs": (("--oneshot-epochs", "0"), "oneshot_epochs must be at least 1 (got 0)"),
+    "hidden": (("--hidden", "0"), "hidden must be at least 1 (got 0)"),
+    "threads": (("--threads", "-1"), "threads must not be negative (got -1)"),
+    "seed": (("--seed", "-1"), "seeds must not be negative (got -1)"),
+    "checkpoint": (("--checkpoint-every", "-1"), "checkpoint_every must not be negative"),
+    "missing file": (("--dataset", "no/such.npz"), "no/such.npz"),
+    "wrong type": (("--seed", "zero"), "'--seed'"),
+    "unknown start": (("--start", "oneshoot"), "did you mean 'oneshot'"),
+    "unknown edge score": (("--edge-score", "degre"), "did you mean 'degree'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_clear_line(find: Cli, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = find(*arguments, "--out", tmp_path / "run")
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "run").exists()
+
+
+def graph_file(path: Path, **changes: Array) -> Path:
+    rng = np.random.default_rng(0)
+    source, target = np.arange(30), (np.arange(30) + 1) % 30
+    arrays: dict[str, Array] = {
+        "edge_index": np.stack([source, target]),
+        "x": rng.random((30, 5), dtype=np.float32),
+        "y": np.arange(30) % 3,
+        "train_mask": np.arange(30) < 10,
+        "val_mask": (np.arange(30) >= 10) & (np.arange(30) < 20),
+        "test_mask": np.arange(30) >= 20,
+    }
+    np.savez(path, allow_pickle=False, **{**arrays, **changes})
+    return path
+
+
+def test_a_users_graph_from_a_file(cli: Cli, tmp_path: Path) -> None:
+    file = graph_file(tmp_path / "ring.npz")
+    result = cli("find", "--dataset", file, *SHORT, "--json", "--quiet", "--out", tmp_path / "run")
+    assert (result.document["dataset"], result.document["edges_kept"]) == ("ring", 24)
+
+
+nowhere = np.zeros(30, dtype=bool)
+BAD_DATA: dict[str, tuple[dict[str, Array], str]] = {
+    "NaN": ({"x": np.full((30, 5), np.nan, dtype=np.float32)}, "features must be finite (got nan at node 0"),
+    "infinity": ({"x": np.full((30, 5), np.inf, dtype=np.float32)}, "features must be finite (got inf"),
+    "label range": ({"y": np.full(30, 10**6)}, "labels must be"),
+    "empty train": ({"train_mask": nowhere}, "train_mask must select at least one node"),
+    "empty validation": ({"val_mask": nowhere}, "val_mask must select at least one node"),
+    "node ids": ({"edge_index": np.array([[0], [99]])}, "99"),
+    "rows": ({"x": np.ones((29, 5), dtype=np.float32)}, "29"),
+    "no edges": (
+        {"edge_index": np.zeros((2, 0), dtype=np.int64)},
+        "graph_sparsity must be 0 on a graph without edges",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_DATA.values(), ids=BAD_DATA)
+def test_bad_data_is_one_clear_line(cli: Cli, tmp_path: Path, changes: dict[str, Array], message: str) -> None:
+    file = graph_file(tmp_path / "bad.npz", **changes)
+    result = cli("find", "--dataset", file, *SHORT, "--out", tmp_path / "run")
+    assert (result.code, message in result.err, "Traceback" in result.err) == (2, True, False), result.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_device_is_the_machines_fault(find: Cli, tmp_path: Path) -> None:
+    result = find("--device", "warp", "--out", tmp_path / "run")
+    assert result.code == 1
+    assert "try --device cpu" in result.err
+
+
+def test_help_teaches(cli: Cli) -> None:
+    result = cli("find", "--help")
+    assert result.code == 0
+    for text in ("--graph-sparsity", "Examples", "goes on where it was", "The method's options"):
+        assert text in result.out

@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from fastglt.masks import flatten
+from fastglt.methods import OneShot
+from fastglt.training import train
+from tests.helpers import GRID, BUDGET, counts, method_of, training_of
+
+
+@pytest.mark.parametrize(
+    ("sparsities", "kept"),
+    [((0.0, 0.0), (60, 120)), ((0.3, 0.0), (42, 120)), ((0.0, 0.9), (60, 12)), ((0.9, 0.99), (6, 1))],
+)
+def test_the_ticket_has_exactly_the_target_counts(sparsities: tuple[float, float], kept: tuple[int, int]) -> None:
+    best = train(training_of(), method_of("oneshot", *sparsities))
+    assert counts(best.masks) == kept
+
+
+def test_it_cuts_once_and_then_trains_under_fixed_masks() -> None:
+    training = training_of()
+    best = train(training, method_of("oneshot", 0.5, 0.9))
+    assert [record.stage for record in training.history] == ["oneshot"] * 4 + ["train"] * 20
+    changed = [record.epoch for record in training.history if record.edges_dropped or record.weights_dropped]
+    assert changed == [4]
+    assert not any(record.edges_grown or record.weights_grown for record in training.history)
+    assert best.epoch > 4
+
+
+def test_the_smallest_soft_masks_of_the_best_epoch_go() -> None:
+    training, method = training_of(), method_of("oneshot", 0.5, 0.9)
+    method.begin(training)
+    for _ in range(BUDGET.oneshot_epochs):
+        training.run_epoch(method.extra_loss)
+        best = training.best
+        method.after_epoch(training)
+    assert best is not None
+    assert best.edge_score is not None
+    kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
+    for score, chosen in ((best.edge_score, training.masks.edges.kept), (flatten(best.weight_score), kept)):
+        assert float(score.abs()[chosen].min()) >= float(score.abs()[~chosen].max())
+
+
+def test_the_seed_decides() -> None:
+    one, again, other = (train(training_of(seed=seed), method_of("oneshot", 0.5, 0.9)) for seed in (1, 1, 2))
+    assert one.masks == again.masks
+    assert all(torch.equal(value, again.state[name]) for name, value in one.state.items())
+    assert one.masks != other.masks
+
+
+def test_it_has_no_options() -> None:
+    assert OneShot().options == {}

@@ -1,0 +1,76 @@
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv
+
+from fastglt.features import Features
+from fastglt.models.gcn import GCN, GCNLayer
+from tests.helpers import house, randn
+from tests.models.references import (
+    FEATURES,
+    GRAPHS,
+    HIDDEN,
+    IN,
+    OUT,
+    assert_same,
+    randomise,
+    score_messages,
+)
+
+LAYER = {"weight": "lin.weight", "bias": "bias"}
+NETWORK = {f"layer{i}.{ours}": f"conv{i}.{theirs}" for i in (1, 2) for ours, theirs in LAYER.items()}
+
+
+class Reference(nn.Module):
+    """The two-layer network of the paper, by PyG."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = GCNConv(IN, HIDDEN), GCNConv(HIDDEN, OUT)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv2(self.conv1(x, edge_index).relu(), edge_index)  # type: ignore[no-any-return]
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_layer_is_pygs(kind: str, features: str) -> None:
+    graph, x = GRAPHS[kind], FEATURES[features]
+    ours, theirs = GCNLayer(IN, HIDDEN, 0, "layer"), GCNConv(IN, HIDDEN)
+    randomise(ours)
+    assert_same(ours, theirs, LAYER, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("features", FEATURES)
+def test_the_network_is_pygs(kind: str, features: str) -> None:
+    graph, x = GRAPHS[kind], FEATURES[features]
+    ours, theirs = GCN(IN, HIDDEN, OUT).eval(), Reference()
+    randomise(ours)
+    assert_same(ours, theirs, NETWORK, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+
+
+def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTGLT_BACKEND", "plain")
+    graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
+    ours, theirs = GCN(IN, HIDDEN, OUT).double().eval(), Reference().double()
+    run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
+    assert_same(ours, theirs, NETWORK, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm has single precision
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed"])
+def test_edge_scores_multiply_the_messages(kind: str) -> None:
+    graph, x = GRAPHS[kind], FEATURES["dense"]
+    mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
+    ours, theirs = GCNLayer(IN, HIDDEN, 0, "layer"), GCNConv(IN, HIDDEN)
+    score_messages(theirs, graph, other, added_loops=True)
+    assert_same(ours, theirs, LAYER, lambda: ours(x, graph, mine), lambda: theirs(x.dense, graph.edge_index))
+    projection = randn(7, HIDDEN, seed=9)
+    (gradient,) = torch.autograd.grad((ours(x, graph, mine) * projection).sum(), mine)
+    (expected,) = torch.autograd.grad((theirs(x.dense, graph.edge_index) * projection).sum(), other)
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_the_weight_matrices_are_prunable() -> None:
+    assert GCN(IN, HIDDEN, OUT).prunable == ("layer1.weight", "layer2.weight")

@@ -1,0 +1,89 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fastglt import InputError
+from fastglt.masks import Mask, Masks, flatten, unflatten
+from tests.helpers import randn
+
+
+@pytest.mark.parametrize("odd", [0.5, -1.0, 2.0, float("nan"), float("inf")])
+def test_anything_but_zero_and_one_is_refused(odd: float) -> None:
+    with pytest.raises(InputError, match=rf"a mask holds only 0 and 1 \(got {odd}\)"):
+        Mask([1.0, odd, 0.0])
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 0, 1], [1.0, 0.0, 1.0], torch.tensor([True, False, True]), torch.tensor([1, 0, 1])]
+)
+def test_numbers_and_booleans_make_the_same_mask(values: Tensor | list[float]) -> None:
+    mask = Mask(values)
+    assert mask == Mask([1, 0, 1])
+    assert hash(mask) == hash(Mask([1, 0, 1]))
+    assert mask.kept.dtype == torch.bool
+
+
+def test_counts_shape_and_sparsity() -> None:
+    mask = Mask(torch.tensor([[1, 0, 0], [0, 0, 1]]))
+    assert (mask.count, mask.size, mask.shape, mask.sparsity) == (2, 6, (2, 3), pytest.approx(4 / 6))
+    assert repr(mask) == "Mask(2 of 6 kept)"
+
+
+def test_a_mask_of_nothing_removes_nothing() -> None:
+    assert Mask([]).sparsity == 0
+    assert Mask.full([2, 3]).sparsity == 0
+
+
+def test_masks_of_different_shape_or_kind_are_not_equal() -> None:
+    assert Mask.full([4]) != Mask.full([2, 2])
+    assert Mask([1, 0]) != Mask([0, 1])
+    assert Mask([1, 0]) != [1, 0]
+
+
+def test_difference_counts_what_went_and_what_came() -> None:
+    assert Mask.difference(Mask([1, 1, 1, 0, 0]), Mask([1, 0, 0, 1, 0])) == (2, 1)
+
+
+def test_of_size_passes_a_fitting_vector_and_refuses_the_rest() -> None:
+    mask = Mask([1, 0])
+    assert mask.of_size(2) is mask
+    with pytest.raises(InputError, match=r"one entry for each of 3 elements \(got shape \(2,\)\)"):
+        mask.of_size(3)
+    with pytest.raises(InputError, match=r"one entry for each of 4 elements \(got shape \(2, 2\)\)"):
+        Mask.full([2, 2]).of_size(4)
+
+
+def test_masks_count_over_all_matrices() -> None:
+    masks = Masks(
+        edges=Mask([1, 0, 0, 0]), weights={"a": Mask(torch.eye(2, dtype=torch.bool)), "b": Mask.full([2, 3])}
+    )
+    assert (masks.weights_kept, masks.weights_total) == (8, 10)
+    assert masks.graph_sparsity == 0.75
+    assert masks.weight_sparsity == pytest.approx(0.2)
+
+
+def test_full_masks_keep_everything() -> None:
+    masks = Masks.full(5, {"a": (2, 3)})
+    assert (masks.edges.count, masks.weights["a"].count) == (5, 6)
+    assert (masks.graph_sparsity, masks.weight_sparsity) == (0, 0)
+
+
+def test_no_weights_are_not_sparse() -> None:
+    assert Masks.full(0, {}).weight_sparsity == 0
+
+
+@settings(deadline=None, max_examples=30)
+@given(shapes=st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=3), max_size=4))
+def test_unflatten_is_the_inverse_of_flatten(shapes: list[list[int]]) -> None:
+    tensors = {str(index): randn(*shape, seed=index) for index, shape in enumerate(shapes)}
+    vector = flatten(tensors)
+    assert vector.shape == (sum(tensor.numel() for tensor in tensors.values()),)
+    back = unflatten(vector, tensors)
+    assert list(back) == list(tensors)
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+
+
+def test_flatten_keeps_the_mappings_order() -> None:
+    assert flatten({"b": torch.tensor([[1, 2], [3, 4]]), "a": torch.tensor([5])}).tolist() == [1, 2, 3, 4, 5]
