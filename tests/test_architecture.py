@@ -76,7 +76,7 @@ def imported_layers(layer: str) -> set[str]:
         ("scores", {"graph", "schedules", "seeds"}),
         ("task", {"errors", "features", "graph"}),
         ("data", {"errors"}),
-        ("models", {"errors", "features", "graph", "kernels", "seeds"}),
+        ("models", {"errors", "features", "graph", "kernels", "masks", "seeds"}),
         ("training", {"errors", "masks", "models", "seeds", "task", "methods"}),  # methods for types only
         ("checkpoint", {"masks", "training"}),
         ("methods", {"errors", "masks", "schedules", "scores", "seeds", "task", "training"}),

@@ -60,11 +60,10 @@ def encode(ticket: Ticket) -> bytes:
     for name, value in ticket.weights.items():
         pruned = ticket.masks.weights.get(name)
         tensors[f"weights/{name}"] = value if pruned is None else value[pruned.kept]
-    header: dict[str, Any] = {"format": FORMAT, "edges": ticket.masks.edges.size}
+    header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: _json_ready(getattr(ticket, name)) for name in _PLAIN}
-    header["checksum"] = _NO_CHECKSUM
-    content = save_tensors(_own(tensors), {"fastglt": json.dumps(header, sort_keys=True, allow_nan=False)})
+    content = save_tensors(_own(tensors), {"fastglt": json.dumps(header, allow_nan=False)})
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
 

@@ -1,4 +1,6 @@
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +18,7 @@ from fastglt.training import Training, train
 from tests.helpers import BUDGET, GRID, both_ways, counts, method_of, randn, training_of
 
 
-def fastglt(graph: float, weight: float, *, budget: Budget = BUDGET, **options: object) -> FastGLT:
+def fastglt(graph: float, weight: float, *, budget: Budget = BUDGET, **options: Any) -> FastGLT:
     method = method_of("fastglt", graph, weight, budget=budget, **options)
     assert isinstance(method, FastGLT)
     return method
@@ -26,7 +28,7 @@ class TestTargets:
     @pytest.mark.parametrize(("sparsities", "kept"), GRID)
     @pytest.mark.parametrize("options", [{}, {"ramp": 1.0}, {"start": "random"}, {"edge_score": "similarity"}])
     def test_the_ticket_has_exactly_the_target_counts(
-        self, sparsities: tuple[float, float], kept: tuple[int, int], options: dict[str, object]
+        self, sparsities: tuple[float, float], kept: tuple[int, int], options: dict[str, Any]
     ) -> None:
         training = training_of()
         best = train(training, fastglt(*sparsities, **options))
@@ -36,7 +38,7 @@ class TestTargets:
             assert bool((best.state[name][~mask.kept] == 0).all())
 
     @pytest.mark.parametrize("options", [{}, {"ramp": 1.0}])
-    def test_the_best_epoch_is_the_best_of_those_at_the_target(self, options: dict[str, object]) -> None:
+    def test_the_best_epoch_is_the_best_of_those_at_the_target(self, options: dict[str, Any]) -> None:
         training = training_of()
         best = train(training, fastglt(0.5, 0.95, **options))
         eligible = [
@@ -157,7 +159,7 @@ def kept_of(*indices: int) -> Tensor:
     return kept
 
 
-def by_hand(network: GCN) -> Training:
+def by_hand(edges: Sequence[int] = (0, 1, 6, 7)) -> Training:
     """In the denoising stage, with half of the edges and of the weights, all numbers chosen."""
     nodes = torch.arange(6)
     task = Task(
@@ -169,11 +171,11 @@ def by_hand(network: GCN) -> Training:
         test=nodes[4:],
         num_classes=2,
     )
-    training = Training(network, task, BUDGET.recipe, seed=0)
+    training = Training(GCN(2, 2, 2), task, BUDGET.recipe, seed=0)
     training.begin_stage("denoise", soft_edges=True, sum_gradients=True, target=(4, 4))
     weights = unflatten(kept_of(0, 1, 4, 5), training.weights)
-    training.apply(Masks(edges=Mask(kept_of(0, 1, 6, 7)), weights={n: Mask(w) for n, w in weights.items()}))
-    score = torch.tensor([0.9, -0.1, 7.0, 7.0, 7.0, 7.0, 0.2, 0.5])  # noisy: 1, then 6; the 7s are pruned
+    training.apply(Masks(edges=Mask(kept_of(*edges)), weights={n: Mask(w) for n, w in weights.items()}))
+    score = torch.tensor([0.9, -0.1, 7.0, 7.0, 7.0, 7.0, 0.2, -0.5])  # of 0 1 6 7: noisy 1, then 6
     values = torch.tensor([0.5, -0.05, 0.0, 0.0, 0.3, -0.9, 0.0, 0.0])  # noisy: 1, then 4
     gradients = torch.tensor([9.0, 9.0, 0.1, 0.4, 9.0, 9.0, 0.2, 0.3])  # potential: 3, then 7; the 9s are kept
     assert training.edge_score is not None
@@ -189,14 +191,18 @@ def by_hand(network: GCN) -> Training:
 class TestDenoise:
     # After interval 1 of 5: 0.7·(4/5)·4 = 2.24, so 2 edges and 2 weights are swapped; the counts stay at 4 of 8.
 
-    def denoised(self, **options: object) -> Training:
-        training = by_hand(GCN(2, 2, 2))
+    def denoised(self, edges: Sequence[int] = (0, 1, 6, 7), **options: Any) -> Training:
+        training = by_hand(edges)
         fastglt(0.5, 0.5, swap_fraction=0.7, **options).denoise(training, interval=1)
         return training
 
     def test_small_scores_go_and_low_degrees_return(self) -> None:
         # Kept: 0–1, 0–2, 3–5, 4–5, so degrees 2 1 1 1 1 2. Pruned: 0–3 and 0–4 have 1.5, 1–2 and 3–4 have 1.
         assert torch.equal(self.denoised().masks.edges.kept, kept_of(0, 7, 4, 5))
+
+    def test_degrees_are_those_of_the_sparse_graph(self) -> None:
+        # Kept: 0–1, 0–2, 0–3, 0–4, so 3–5 and 4–5 have 0.5, 1–2 and 3–4 have 1; on the whole graph 1–2 is lowest.
+        assert torch.equal(self.denoised(edges=(0, 1, 2, 3)).masks.edges.kept, kept_of(2, 3, 6, 7))
 
     def test_similarity_chooses_otherwise(self) -> None:
         # The neighbours' d^-1/2 average 1 at 0 and 5, 1/√2 elsewhere: 0–3 and 0–4 have 1/√2, the others 1/2.
@@ -205,7 +211,7 @@ class TestDenoise:
     def test_a_regrown_edge_starts_at_the_mean_of_the_kept_scores(self) -> None:
         training = self.denoised()
         assert training.edge_score is not None
-        expected = [0.9, -0.1, 7, 7, 0.375, 0.375, 0.2, 0.5]  # (0.9 − 0.1 + 0.2 + 0.5) / 4
+        expected = [0.9, -0.1, 7, 7, 0.125, 0.125, 0.2, -0.5]  # (0.9 − 0.1 + 0.2 − 0.5) / 4
         assert training.edge_score.tolist() == pytest.approx(expected)
 
     def test_small_weights_go_and_large_gradients_return(self) -> None:
@@ -221,14 +227,14 @@ class TestDenoise:
         assert bool((flatten(self.denoised().gradient_sum) == 0).all())
 
     def test_the_last_interval_only_drops(self) -> None:
-        training = by_hand(GCN(2, 2, 2))
+        training = by_hand()
         fastglt(0.5, 0.75, swap_fraction=0.7).denoise(training, interval=5)
         kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
         assert torch.equal(kept, kept_of(0, 5))
         assert torch.equal(training.masks.edges.kept, kept_of(0, 1, 6, 7))
 
     def test_swapping_nothing_changes_nothing(self) -> None:
-        training = by_hand(GCN(2, 2, 2))
+        training = by_hand()
         fastglt(0.5, 0.5, swap_fraction=0.0).denoise(training, interval=1)
         assert torch.equal(training.masks.edges.kept, kept_of(0, 1, 6, 7))
 
@@ -307,7 +313,7 @@ class TestOptions:
             ({"tau": 0.3}, r"method 'fastglt' has no option 'tau'; it takes decay, edge_score, ramp, start, swap"),
         ],
     )
-    def test_wrong_options_are_refused(self, options: dict[str, object], message: str) -> None:
+    def test_wrong_options_are_refused(self, options: dict[str, Any], message: str) -> None:
         with pytest.raises(InputError, match=message):
             fastglt(0.1, 0.1, **options)
 

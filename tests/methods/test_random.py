@@ -6,10 +6,7 @@ from fastglt.training import train
 from tests.helpers import GRID, counts, method_of, training_of
 
 
-@pytest.mark.parametrize(
-    ("sparsities", "kept"),
-    [((0.0, 0.0), (60, 120)), ((0.3, 0.0), (42, 120)), ((0.0, 0.9), (60, 12)), ((0.9, 0.99), (6, 1))],
-)
+@pytest.mark.parametrize(("sparsities", "kept"), GRID)
 def test_the_ticket_has_exactly_the_target_counts(sparsities: tuple[float, float], kept: tuple[int, int]) -> None:
     best = train(training_of(), method_of("random", *sparsities))
     assert counts(best.masks) == kept

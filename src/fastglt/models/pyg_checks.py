@@ -71,12 +71,14 @@ def unused_weights(
     scores = torch.ones(graph.num_edges, device=device, requires_grad=True) if soft_edges else None
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         trial = copy.deepcopy(network).to(device)
-        _check_output(_run(trial.eval(), x, graph, scores), graph.num_nodes, num_classes)
+        calm = _run(trial.eval(), x, graph, scores)
+        _check_output(calm, graph.num_nodes, num_classes)
         if soft_edges and graph.num_edges > 1:
             _refuse_memory(trial, copy.deepcopy(network).to(device).eval(), x, graph)
+        used = _differentiate(calm, trial, scores)
         out = _run(trial.train(), x, graph, scores)
         _check_output(out, graph.num_nodes, num_classes)
-        used = _differentiate(out, trial, scores)
+        used |= _differentiate(out, trial, scores)
     return tuple(name for name in network.prunable if name not in used)
 
 

@@ -1,0 +1,194 @@
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from fastglt import GAT, GCN, GIN, Budget, InputError, evaluate, find_ticket, set_threads
+from fastglt.find import as_network, find
+from fastglt.methods import METHODS, Targets, make
+from fastglt.models import PyGNetwork
+from fastglt.task import Task
+from fastglt.training import Training
+from tests.helpers import both_ways
+from tests.toy_data import CLASSES, FEATURES, QUICK, USER_MODELS, quick_ticket, seeded, toy_data
+
+OURS: dict[str, Any] = {
+    "by name": lambda: "gin",
+    "our GCN": lambda: GCN(FEATURES, 8, CLASSES, seed=4),
+    "our GIN": lambda: GIN(FEATURES, 8, CLASSES),
+    "our GAT": lambda: GAT(FEATURES, 4, CLASSES),
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(restored_threads: None) -> None:
+    set_threads(1)
+
+
+@pytest.mark.parametrize("name", [*OURS, *USER_MODELS])
+def test_a_ticket_has_exactly_the_sparsities_asked_for_and_says_how_it_was_found(name: str) -> None:
+    model = OURS[name]() if name in OURS else seeded(USER_MODELS[name])
+    ticket = quick_ticket(model, graph_sparsity=0.25, weight_sparsity=0.8, seed=2)
+    total = ticket.masks.weights_total
+    assert ticket.masks.edges.count == 45
+    assert ticket.masks.weights_kept == total - round(0.8 * total)
+    assert ticket.edge_scores is not None
+    assert ticket.edge_scores.shape == (45,)
+    runs = ("search", "search_unweighted", "isolated")
+    assert list(ticket.scores) == [f"{run}_{part}" for run in runs for part in ("val", "test")]
+    assert all(0 <= score <= 1 for score in ticket.scores.values())
+    for weight, mask in ticket.masks.weights.items():
+        assert not ticket.weights[weight][~mask.kept].any()
+    assert ticket.config["targets"] == {"graph_sparsity": 0.25, "weight_sparsity": 0.8}
+    assert ticket.config["method"] == "fastglt"
+    assert ticket.seed == 2
+    assert json.loads(json.dumps(dict(ticket.config))) == ticket.config
+    assert len(ticket.history) >= QUICK.epochs
+    assert {"fastglt", "torch", "torch_geometric", "python"} <= set(ticket.versions)
+    assert ticket.initial_from == ("file" if name in USER_MODELS else "recipe")
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("model", ["gcn", "GraphSAGE"])
+def test_every_method_finds_tickets(method: str, model: str) -> None:
+    built = seeded(USER_MODELS[model]) if model in USER_MODELS else model
+    ticket = quick_ticket(built, method=method, isolated=False)
+    assert ticket.masks.edges.count == 42
+    assert ticket.weight_sparsity == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_start_is_the_models_own_weights() -> None:
+    model = seeded(USER_MODELS["GCN"])
+    ticket = quick_ticket(model, isolated=False)
+    assert ticket.initial.keys() == ticket.weights.keys() == model.state_dict().keys()
+    for name, value in model.state_dict().items():
+        assert torch.equal(ticket.initial[name], value)
+
+
+def test_pruned_data_and_found_weights_give_the_users_model_the_tickets_score() -> None:
+    """What the ticket promises can be had with nothing but the user's own model and data."""
+    data, model = toy_data(loops=True), seeded(USER_MODELS["GraphSAGE"])
+    ticket = quick_ticket(model, data)
+    model.load_state_dict(ticket.weights)
+    pruned = ticket.prune(data)
+    with torch.no_grad():
+        right = model.eval()(pruned.x, pruned.edge_index).argmax(-1) == data.y
+    assert float(right[data.test_mask].double().mean()) == ticket.scores["search_unweighted_test"]
+    assert float(right[data.val_mask].double().mean()) == ticket.scores["search_unweighted_val"]
+
+
+def test_the_same_seed_finds_the_same_ticket_and_another_one_another() -> None:
+    one, two, other = (quick_ticket(seed=seed, isolated=False) for seed in (0, 0, 1))
+    assert one.masks == two.masks != other.masks
+    assert one.scores == two.scores
+
+
+def test_isolation_can_be_left_out() -> None:
+    ticket = quick_ticket(isolated=False)
+    assert not any(name.startswith("isolated") for name in ticket.scores)
+
+
+def test_only_what_is_to_be_pruned_is_scored() -> None:
+    weights_only = quick_ticket(graph_sparsity=0.0, isolated=False)
+    assert weights_only.edge_scores is None
+    assert weights_only.masks.edges.count == 60
+    edges_only = quick_ticket(weight_sparsity=0.0, isolated=False)
+    assert edges_only.masks.weights_kept == edges_only.masks.weights_total
+
+
+def test_progress_is_told_every_epoch_of_every_phase() -> None:
+    calls: list[tuple[str, int, int]] = []
+
+    def progress(phase: str, training: Training, epochs: int) -> None:
+        calls.append((phase, training.epoch, epochs))
+
+    quick_ticket(progress=progress)
+    epochs = range(1, QUICK.epochs + 1)
+    assert calls == [(phase, epoch, 6) for phase in ("search", "isolated") for epoch in epochs]
+
+
+def test_a_search_can_bring_its_dense_twin() -> None:
+    task = Task.from_data(toy_data())
+    network = as_network("gcn", task, hidden=8, seed=0)
+    method = make("fastglt", targets=Targets(graph_sparsity=0.3, weight_sparsity=0.5), budget=QUICK)
+    found = find(network, task, method, seed=0)
+    assert found.dense is not None
+    assert found.ticket.scores["dense_test"] == found.dense.best.scores.test
+    assert found.isolated is not None
+    assert [record.epoch for record in found.isolated.history] == [1, 2, 3, 4, 5, 6]
+    verdict = evaluate(found.ticket, None, toy_data(), seeds=[0])
+    assert verdict.dense_scores == (found.dense.best.scores.test,)
+    assert verdict.ticket_scores == (found.isolated.best.scores.test,)
+
+
+def test_data_without_test_nodes_has_no_test_scores() -> None:
+    data = toy_data()
+    del data.test_mask
+    ticket = quick_ticket(data=data, isolated=False)
+    assert ticket.scores["search_test"] != ticket.scores["search_test"]
+    with pytest.raises(InputError, match="test_mask must select at least one node"):
+        evaluate(ticket, None, data)
+
+
+def test_method_options_are_passed_on() -> None:
+    ticket = quick_ticket(swap_fraction=0.1, isolated=False)
+    assert ticket.config["options"]["swap_fraction"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"model": "gcm"}, r"unknown model \(got 'gcm'\); did you mean 'gcn'"),
+        ({"model": 3}, r"a name or a torch.nn.Module \(got int\)"),
+        ({"model": nn.Linear(FEATURES, CLASSES)}, "at least one MessagePassing layer"),
+        ({"model": GCN(FEATURES + 1, 8, CLASSES)}, r"must take 6 features \(got 7\)"),
+        ({"model": GCN(FEATURES, 8, CLASSES - 1)}, r"tell 3 classes apart \(got 2\)"),
+        ({"graph_sparsity": 1.0}, r"graph_sparsity must lie in \[0, 1\) \(got 1.0\)"),
+        ({"weight_sparsity": -0.1}, r"weight_sparsity must lie in \[0, 1\) \(got -0.1\)"),
+        ({"graph_sparsity": float("nan")}, "graph_sparsity must lie"),
+        ({"graph_sparsity": 0.999}, "must leave at least one of 60"),
+        ({"method": "fastgtl"}, "did you mean 'fastglt'"),
+        ({"metric": "f2"}, "unknown metric"),
+        ({"wrong_option": 1}, "has no option 'wrong_option'"),
+        ({"swap_fraction": 2.0}, "swap_fraction"),
+        ({"hidden": 0}, "hidden must be at least 1"),
+    ],
+)
+def test_bad_arguments_are_refused(settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        quick_ticket(settings.pop("model", "gcn"), **settings)
+
+
+def test_bad_data_is_refused() -> None:
+    for name in ("x", "y", "train_mask", "val_mask", "edge_index"):
+        data = toy_data()
+        del data[name]
+        with pytest.raises(InputError, match=name):
+            quick_ticket(data=data)
+    with pytest.raises(InputError, match=r"must be a torch_geometric.data.Data \(got dict\)"):
+        find_ticket("gcn", {}, budget=QUICK)
+
+
+def test_a_wrapped_model_is_taken_as_it_is() -> None:
+    wrapped = PyGNetwork(seeded(USER_MODELS["GCN"]))
+    assert as_network(wrapped, Task.from_data(toy_data()), hidden=8, seed=0) is wrapped
+    with pytest.raises(InputError, match="must return"):
+        as_network(PyGNetwork(seeded(USER_MODELS["GCN"])), Task.from_data(five_classes()), hidden=8, seed=0)
+
+
+def five_classes() -> Any:
+    data = toy_data()
+    data.y = torch.arange(30) % 5
+    return data
+
+
+def test_training_learns() -> None:
+    budget = Budget(oneshot_epochs=10, denoise_epochs=40, interval=10, lr=0.02)
+    data = toy_data()
+    data.edge_index = both_ways([(i, (i + step) % 30) for step in (3, 6) for i in range(30)])  # within classes
+    for model in ("gcn", seeded(USER_MODELS["GraphSAGE"])):
+        ticket = find_ticket(model, data, graph_sparsity=0.2, weight_sparsity=0.3, budget=budget, hidden=16)
+        assert ticket.scores["search_val"] > 0.5
+        assert ticket.scores["isolated_val"] > 0.5
