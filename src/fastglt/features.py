@@ -1,6 +1,7 @@
 """Node features in the form that makes the first product fast."""
 
 import hashlib
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,16 +25,8 @@ class Features:
         self.dense = dense
         self.num_nodes, self.num_features = dense.shape
         self.num_nonzero = int(torch.count_nonzero(dense))
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether products go through the sparse form."""
-        return self.num_nonzero < SPARSE_BELOW * self.dense.numel()
-
-    @property
-    def row_width(self) -> float:
-        """Multiplications that one node and one output column cost, on average."""
-        return self.num_nonzero / max(1, self.num_nodes) if self.is_sparse else self.num_features
+        self.is_sparse = self.num_nonzero < SPARSE_BELOW * dense.numel()
+        self._parts: dict[int, tuple[Tensor, FeatureRows]] = {}
 
     @cached_property
     def csr(self) -> CSR:
@@ -54,9 +47,48 @@ class Features:
             digest.update(np.ascontiguousarray(part.cpu().numpy(), dtype=kind).tobytes())
         return digest.hexdigest()
 
+    def of(self, nodes: Tensor | None) -> "FeatureRows":
+        """The rows of some nodes (None: of all), prepared once for each set of nodes."""
+        key = 0 if nodes is None else id(nodes)
+        if key not in self._parts:
+            kept = torch.empty(0) if nodes is None else nodes  # stays alive, so its id stays its own
+            self._parts[key] = (kept, self._rows(nodes))
+        return self._parts[key][1]
+
     def __matmul__(self, weight: Tensor) -> Tensor:
-        return spmm(self.csr, self.values, weight) if self.is_sparse else self.dense @ weight
+        return self.of(None) @ weight
 
     def to(self, device: torch.device | str) -> "Features":
         """The features on another device."""
         return self if self.dense.device == torch.device(device) else Features(self.dense.to(device))
+
+    def _rows(self, nodes: Tensor | None) -> "FeatureRows":
+        if not self.is_sparse:
+            return FeatureRows(dense=self.dense if nodes is None else self.dense[nodes])
+        if nodes is None:
+            return FeatureRows(csr=self.csr, values=self.values)
+        csr, entries = self.csr.take_rows(nodes)
+        return FeatureRows(csr=csr, values=self.values[entries])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureRows:
+    """Rows of features as a dense or a sparse matrix, whichever multiplies faster."""
+
+    dense: Tensor | None = None
+    csr: CSR | None = None
+    values: Tensor | None = None
+
+    @property
+    def width(self) -> float:
+        """Multiplications that one row and one output column cost, on average."""
+        if self.csr is not None:
+            return self.csr.num_entries / max(1, self.csr.num_rows)
+        assert self.dense is not None
+        return self.dense.shape[1]
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        if self.csr is not None and self.values is not None:
+            return spmm(self.csr, self.values, weight)
+        assert self.dense is not None
+        return self.dense @ weight

@@ -1,4 +1,4 @@
-"""A graph prepared once: one id per prunable edge, sparse patterns both ways, a fingerprint.
+"""A graph prepared once: one id per prunable edge, sparse patterns for messages, a fingerprint.
 
 Words: an *edge* is what one mask entry decides on: a pair of nodes in an undirected graph, an arrow in
 a directed one. A *column* is a column of the `edge_index` that was given: an undirected edge has at
@@ -6,7 +6,7 @@ least two. Self-loops are columns, but never edges: they are neither pruned nor 
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,43 +15,11 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
-from fastglt.kernels import CSR, spread_scores
 from fastglt.masks import Mask
+from fastglt.messages import Hop, whole_graph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Adjacency:
-    """Who sends messages to whom (row: receiver, column: sender), and which edge each entry belongs to."""
-
-    csr: CSR
-    entry_edge: Tensor  # int64 [entries]; a self-loop has the number of edges
-    edge_entries: Tensor  # int64 [edges, 2], or [edges, 1] in a directed graph
-
-    def spread(self, scores: Tensor) -> Tensor:
-        """Each entry's edge score; self-loops have 1."""
-        return spread_scores(scores, self.entry_edge, self.edge_entries)
-
-    def prune(self, kept: Tensor) -> "Adjacency":
-        """Without the entries of the edges where the boolean `kept` is false."""
-        new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
-        keep_entry = torch.cat([kept, kept.new_ones(1)])[self.entry_edge]
-        moved_to = keep_entry.cumsum(0) - 1
-        return Adjacency(
-            csr=self.csr.select(keep_entry),
-            entry_edge=new_id[self.entry_edge[keep_entry]],
-            edge_entries=moved_to[self.edge_entries[kept]],
-        )
-
-    def to(self, device: torch.device) -> "Adjacency":
-        """On another device."""
-        return Adjacency(
-            csr=self.csr.to(device),
-            entry_edge=self.entry_edge.to(device),
-            edge_entries=self.edge_entries.to(device),
-        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,7 +40,7 @@ class Graph:
     column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
     edge_attr: Tensor | None = None  # [columns, ...]
     edge_weight: Tensor | None = None  # [columns]
-    _adjacencies: dict[bool, Adjacency] = field(default_factory=dict, repr=False)
+    _hops: dict[tuple[int, int, bool], "_Hops"] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def from_edge_index(
@@ -148,7 +116,7 @@ class Graph:
             return self
         new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
         keep_column = torch.cat([kept, kept.new_ones(1)])[self.column_edge]
-        return Graph(
+        pruned = Graph(
             num_nodes=self.num_nodes,
             directed=self.directed,
             edges=self.edges[:, kept],
@@ -156,64 +124,55 @@ class Graph:
             column_edge=new_id[self.column_edge[keep_column]],
             edge_attr=None if self.edge_attr is None else self.edge_attr[keep_column],
             edge_weight=None if self.edge_weight is None else self.edge_weight[keep_column],
-            _adjacencies={loops: adjacency.prune(kept) for loops, adjacency in self._adjacencies.items()},
         )
+        for key, (nodes, hops) in self._hops.items():
+            degree = pruned._messages_received(self_loops=key[2])
+            pruned._hops[key] = (nodes, tuple(hop.prune(kept, degree) for hop in hops))
+        return pruned
 
-    def adjacency(self, *, self_loops: bool) -> Adjacency:
-        """The sparse pattern, with a self-loop on every node or only those of the data; built once."""
-        if self_loops not in self._adjacencies:
-            self._adjacencies[self_loops] = self._build_adjacency(self_loops)
-        return self._adjacencies[self_loops]
+    def hops(self, nodes: Tensor | None, *, depth: int, self_loops: bool) -> tuple[Hop, ...]:
+        """The messages that `depth` layers need for the outputs of `nodes` (None: of all), first layer first.
 
-    @cached_property
-    def symmetric_norm(self) -> Tensor:
-        """GCN's 1/√(d_i·d_j) for each entry of the adjacency with self-loops."""
-        csr = self.adjacency(self_loops=True).csr
-        scale = csr.row_counts.float().rsqrt()
-        return scale[csr.rows] * scale[csr.indices]
-
-    @cached_property
-    def mean_norm(self) -> Tensor:
-        """1/d_i for each entry of the adjacency without added self-loops."""
-        csr = self.adjacency(self_loops=False).csr
-        return csr.row_counts.float().reciprocal()[csr.rows]
-
-    @cached_property
-    def ones(self) -> Tensor:
-        """1 for each entry of the adjacency without added self-loops."""
-        return torch.ones(self.adjacency(self_loops=False).csr.num_entries, device=self.edges.device)
+        With `self_loops` every node also hears itself, else only those with a loop in the data. Found once
+        for each set of nodes, and pruned along with the graph.
+        """
+        key = (0 if nodes is None else id(nodes), depth, self_loops)
+        if key not in self._hops:
+            whole = self._whole_graph(self_loops)
+            found = [whole] * depth if nodes is None else [whole.before(nodes)]
+            while len(found) < depth:
+                senders = found[0].senders
+                assert senders is not None
+                found.insert(0, whole.before(senders))
+            self._hops[key] = (nodes, tuple(found))  # the nodes stay alive, so their id stays theirs
+        return self._hops[key][1]
 
     def to(self, device: torch.device | str) -> "Graph":
         """The graph on another device."""
         device = torch.device(device)
         if device == self.edges.device:
             return self
-        return Graph(
-            num_nodes=self.num_nodes,
-            directed=self.directed,
-            edges=self.edges.to(device),
-            edge_index=self.edge_index.to(device),
-            column_edge=self.column_edge.to(device),
-            edge_attr=None if self.edge_attr is None else self.edge_attr.to(device),
-            edge_weight=None if self.edge_weight is None else self.edge_weight.to(device),
-            _adjacencies={loops: adjacency.to(device) for loops, adjacency in self._adjacencies.items()},
-        )
+        names = ("edges", "edge_index", "column_edge", "edge_attr", "edge_weight")
+        tensors = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items()}, _hops={})
 
-    def _build_adjacency(self, self_loops: bool) -> Adjacency:
-        source, target = self.edges
-        ids = torch.arange(self.num_edges, device=source.device)
-        loops = torch.arange(self.num_nodes, device=source.device) if self_loops else self.loops
-        rows = [target, loops] if self.directed else [target, source, loops]
-        columns = [source, loops] if self.directed else [source, target, loops]
-        both = [ids] if self.directed else [ids, ids]
-        csr, order = CSR.from_entries(torch.cat(rows), torch.cat(columns), (self.num_nodes, self.num_nodes))
-        position = torch.empty_like(order)
-        position[order] = torch.arange(order.numel(), device=order.device)
-        return Adjacency(
-            csr=csr,
-            entry_edge=torch.cat([*both, loops.new_full(loops.shape, self.num_edges)])[order],
-            edge_entries=position[: self.num_edges * len(both)].view(len(both), -1).T.contiguous(),
-        )
+    def _whole_graph(self, self_loops: bool) -> Hop:
+        key = (0, 1, self_loops)
+        if key not in self._hops:
+            nodes = torch.arange(self.num_nodes, device=self.edges.device)
+            loops = nodes if self_loops else self.loops
+            self._hops[key] = (None, (whole_graph(self.edges, loops, self.num_nodes, directed=self.directed),))
+        return self._hops[key][1][0]
+
+    def _messages_received(self, *, self_loops: bool) -> Tensor:
+        arrows = self.edges[1] if self.directed else self.edges.flatten()
+        received = arrows.bincount(minlength=self.num_nodes)
+        if self_loops:
+            return received + 1
+        return received + self.loops.bincount(minlength=self.num_nodes)
+
+
+_Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer
 
 
 def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:

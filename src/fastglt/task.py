@@ -1,6 +1,7 @@
 """A node classification task: graph, features, labels and split, checked and prepared once."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -60,13 +61,18 @@ class Task:
             graph=Graph.from_data(data), x=Features(x), y=y, num_classes=num_classes, metric=metric, **splits
         )
 
+    @cached_property
+    def judged(self) -> Tensor:
+        """The validation nodes, then the test nodes."""
+        return torch.cat([self.val, self.test])
+
     def loss(self, logits: Tensor, nodes: Tensor) -> Tensor:
-        """The mean cross-entropy on some nodes."""
-        return cross_entropy(logits[nodes], self.y[nodes])
+        """The mean cross-entropy of some nodes' class scores."""
+        return cross_entropy(logits, self.y[nodes])
 
     def score(self, logits: Tensor, nodes: Tensor) -> float:
-        """The metric on some nodes."""
-        return METRICS[self.metric](logits[nodes], self.y[nodes]) if nodes.numel() else float("nan")
+        """The metric of some nodes' class scores; NaN for no nodes."""
+        return METRICS[self.metric](logits, self.y[nodes]) if nodes.numel() else float("nan")
 
     def to(self, device: torch.device | str) -> "Task":
         """The task on another device."""

@@ -140,7 +140,7 @@ class Training:
         torch.manual_seed(derive(self.seed, "epoch", self.epoch))
         self.network.train()
         self.optimizer.zero_grad()
-        logits = self.logits()
+        logits = self.logits(self.task.train)
         loss = self.task.loss(logits, self.task.train)
         extra = extra_loss(self, logits)
         loss = loss if extra is None else loss + extra
@@ -153,24 +153,27 @@ class Training:
         self.epoch += 1
         self._consider(value)
 
-    def logits(self) -> Tensor:
-        """Every node's class scores, under the hard and soft masks of the moment."""
+    def logits(self, nodes: Tensor | None) -> Tensor:
+        """Class scores of some nodes (None: of all), under the hard and soft masks of the moment."""
         score = self.edge_score
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, self._edge_ids)
         if not self.weight_score:
-            return self.network(self.task.x, self.graph, score)  # type: ignore[no-any-return]
+            return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
         soft = {name: self.weights[name] * m for name, m in self.weight_score.items()}
-        return functional_call(self.network, soft, (self.task.x, self.graph, score))  # type: ignore[no-any-return]
+        return functional_call(self.network, soft, (self.task.x, self.graph, score, nodes))  # type: ignore[no-any-return]
 
     def evaluate(self) -> Scores:
         """Validation and test scores of the network as it is."""
+        task = self.task
         self.network.eval()
         with torch.no_grad():
-            logits = self.logits()
-            val_loss = float(self.task.loss(logits, self.task.val))
-        val, test = self.task.score(logits, self.task.val), self.task.score(logits, self.task.test)
-        return Scores(val=val, val_loss=val_loss, test=test)
+            val, test = torch.tensor_split(self.logits(task.judged), [task.val.numel()])
+        return Scores(
+            val=task.score(val, task.val),
+            val_loss=float(task.loss(val, task.val)),
+            test=task.score(test, task.test),
+        )
 
     def revise(self, masks: Masks) -> None:
         """Change the hard masks between two epochs, and note in the history what went and what returned."""

@@ -15,7 +15,7 @@ from fastglt.errors import unknown_name
 from fastglt.kernels import _plain
 from fastglt.kernels.csr import CSR
 
-__all__ = ["CSR", "attention", "dropout", "set_threads", "spmm", "spread_scores"]
+__all__ = ["CSR", "attention", "dropout", "set_threads", "spmm"]
 
 _BACKENDS = ("auto", "numba", "plain")
 
@@ -33,7 +33,7 @@ def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
 
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """Each row's softmax over ``leaky_relu(target[row] + source[column])``, one column per head."""
-    return _Attention.apply(csr, target, source, slope)  # type: ignore[no-any-return, no-untyped-call]
+    return _Attention.apply(csr, target.contiguous(), source.contiguous(), slope)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
@@ -46,15 +46,6 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
         return x
     key = int(torch.randint(2**62, ()).item())
     return _Dropout.apply(x, p, key)  # type: ignore[no-any-return, no-untyped-call]
-
-
-def spread_scores(scores: Tensor, entry_edge: Tensor, edge_entries: Tensor) -> Tensor:
-    """Give each entry of an adjacency its edge's score; entries without an edge (self-loops) get 1.
-
-    `entry_edge` names each entry's edge, the number of edges standing for "none"; `edge_entries`
-    [edges, 1 or 2] names each edge's entries, so that the gradient is a gather as well.
-    """
-    return _SpreadScores.apply(scores, entry_edge, edge_entries)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def set_threads(count: int) -> None:
@@ -111,7 +102,7 @@ class _SpMM(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_values = _sddmm(csr, grad, dense, values.shape[1])
         if ctx.needs_input_grad[2]:
-            grad_dense = _spmm(csr.transposed, values[csr.t_order], grad)
+            grad_dense = _spmm(csr.transposed, values[csr.transpose_order], grad)
         return None, grad_values, grad_dense
 
 
@@ -141,7 +132,7 @@ class _Attention(torch.autograd.Function):
         logits, grad_target, grad_source = (alpha.new_empty(like.shape) for like in (alpha, target, source))
         arrays = _arrays(csr.indptr, csr.indices, target, source)
         _numba.attention_backward(*arrays, ctx.slope, *_arrays(alpha, grad, logits, grad_target))
-        _numba.row_sums(*_arrays(csr.t_indptr, csr.t_order, logits, grad_source))
+        _numba.row_sums(*_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
         return None, grad_target, grad_source, None
 
 
@@ -169,15 +160,3 @@ class _Dropout(torch.autograd.Function):
         source, target = _arrays(x, out)
         _numba.dropout(source, np.uint64(key), np.uint32(threshold), source.dtype.type(scale), target)
         return out
-
-
-class _SpreadScores(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, entry_edge: Tensor, edge_entries: Tensor) -> Tensor:
-        ctx.save_for_backward(edge_entries)
-        return torch.cat([scores, scores.new_ones(1)])[entry_edge]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (edge_entries,) = ctx.saved_tensors
-        return grads[0][edge_entries].sum(1), None, None

@@ -27,8 +27,10 @@ class Network(nn.Module, ABC):
         """What describes the network in a ticket; plain JSON values."""
 
     @abstractmethod
-    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Class scores for every node; a soft edge score multiplies the messages along its edge."""
+    def forward(
+        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Class scores for some nodes (None: for all); a soft edge score multiplies messages along its edge."""
 
 
 @dataclass(frozen=True, kw_only=True)

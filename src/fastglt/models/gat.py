@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from torch.nn.functional import elu
 
 from fastglt.errors import InputError
-from fastglt.features import Features
+from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
 from fastglt.kernels import attention, dropout, spmm
+from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, zeros
 
 
@@ -34,31 +35,30 @@ class GATLayer(nn.Module):
         self.attention_target = glorot(heads, width, seed, purpose, "target")
         self.bias = zeros(heads * width)
 
-    def forward(self, x: Features | Tensor, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Attend, then aggregate."""
-        adjacency = graph.adjacency(self_loops=True)
+    def forward(self, x: FeatureRows | Tensor, hop: Hop, edge_score: Tensor | None = None) -> Tensor:
+        """The receivers' outputs from the senders' rows."""
         h = x @ self.weight
         source, target = self._logits(x, h)
-        values = attention(adjacency.csr, target, source, self.slope)
+        values = attention(hop.csr, hop.of_receivers(target), source, self.slope)
         values = dropout(values, self.dropout, training=self.training)
         if edge_score is not None:
-            values = values * adjacency.spread(edge_score).unsqueeze(-1)
-        return spmm(adjacency.csr, values, h) + self.bias
+            values = values * hop.spread(edge_score).unsqueeze(-1)
+        return spmm(hop.csr, values, h) + self.bias
 
-    def _logits(self, x: Features | Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    def _logits(self, x: FeatureRows | Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """The sender's and the receiver's half of each attention logit, one column per head.
 
         (x·W)·a = x·(W·a): whichever is shorter, a row of x or a head of h, is multiplied by the vector.
         """
-        row_width = x.row_width if isinstance(x, Features) else x.shape[1]
-        project_weight = row_width < self.width
+        width = x.width if isinstance(x, FeatureRows) else x.shape[1]
+        project_weight = width < self.width
         heads = (self.weight if project_weight else h).view(-1, self.heads, self.width).transpose(0, 1)
         vectors = torch.stack([self.attention_source, self.attention_target], dim=-1)
         halves = (heads @ vectors).permute(1, 2, 0).flatten(1)  # [rows, 2·heads]
         if project_weight:
             halves = x @ halves
         source, target = halves.chunk(2, dim=1)
-        return source.contiguous(), target.contiguous()
+        return source, target
 
 
 class GAT(Backbone):
@@ -86,11 +86,14 @@ class GAT(Backbone):
         self.layer1 = GATLayer(in_channels, hidden, heads, purpose="layer1", **common)  # type: ignore[arg-type]
         self.layer2 = GATLayer(heads * hidden, out_channels, 1, purpose="layer2", **common)  # type: ignore[arg-type]
 
-    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Class scores for every node."""
-        h = elu(self.layer1(x, graph, edge_score))
+    def forward(
+        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Class scores."""
+        first, second = graph.hops(nodes, depth=2, self_loops=True)
+        h = elu(self.layer1(x.of(first.senders), first, edge_score))
         h = dropout(h, self.dropout, training=self.training)
-        return self.layer2(h, graph, edge_score)  # type: ignore[no-any-return]
+        return self.layer2(h, second, edge_score)  # type: ignore[no-any-return]
 
     @property
     def prunable(self) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from torch import Tensor, nn
 
-from fastglt.features import Features
+from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
 from fastglt.kernels import dropout, spmm
+from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Backbone, Linear, Operation, glorot, zeros
 
 
@@ -16,11 +17,11 @@ class GCNLayer(nn.Module):
         self.weight = glorot(in_channels, out_channels, seed, purpose)
         self.bias = zeros(out_channels)
 
-    def forward(self, x: Features | Tensor, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Aggregate the transformed neighbours."""
-        adjacency, norm = graph.adjacency(self_loops=True), graph.symmetric_norm
-        values = norm if edge_score is None else norm * adjacency.spread(edge_score)
-        return spmm(adjacency.csr, values, x @ self.weight) + self.bias
+    def forward(self, x: FeatureRows | Tensor, hop: Hop, edge_score: Tensor | None = None) -> Tensor:
+        """The receivers' outputs from the senders' rows."""
+        norm = hop.symmetric_norm
+        values = norm if edge_score is None else norm * hop.spread(edge_score)
+        return spmm(hop.csr, values, x @ self.weight) + self.bias
 
 
 class GCN(Backbone):
@@ -35,11 +36,14 @@ class GCN(Backbone):
         self.layer1 = GCNLayer(in_channels, hidden, seed, "layer1")
         self.layer2 = GCNLayer(hidden, out_channels, seed, "layer2")
 
-    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Class scores for every node."""
-        h = self.layer1(x, graph, edge_score).relu()
+    def forward(
+        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Class scores."""
+        first, second = graph.hops(nodes, depth=2, self_loops=True)
+        h = self.layer1(x.of(first.senders), first, edge_score).relu()
         h = dropout(h, self.dropout, training=self.training)
-        return self.layer2(h, graph, edge_score)  # type: ignore[no-any-return]
+        return self.layer2(h, second, edge_score)  # type: ignore[no-any-return]
 
     @property
     def operations(self) -> tuple[Operation, ...]:

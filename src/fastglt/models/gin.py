@@ -6,9 +6,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from fastglt.errors import InputError, unknown_name
-from fastglt.features import Features
+from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
 from fastglt.kernels import dropout, spmm
+from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Backbone, Linear, Operation, zeros
 from fastglt.seeds import derive, uniform
 
@@ -31,14 +32,13 @@ class GINLayer(nn.Module):
         self.weights = nn.ParameterList([_matrix(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
         self.biases = nn.ParameterList([_vector(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
 
-    def forward(self, x: Features | Tensor, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Aggregate, then the rest of the MLP."""
-        adjacency = graph.adjacency(self_loops=False)
-        values = graph.mean_norm if self.mean else graph.ones
+    def forward(self, x: FeatureRows | Tensor, hop: Hop, edge_score: Tensor | None = None) -> Tensor:
+        """The receivers' outputs from the senders' rows."""
+        values = hop.mean_norm if self.mean else hop.ones
         if edge_score is not None:
-            values = values * adjacency.spread(edge_score)
+            values = values * hop.spread(edge_score)
         h = x @ self.weight
-        h = spmm(adjacency.csr, values, h) + (1 + self.eps) * h + self.bias
+        h = spmm(hop.csr, values, h) + (1 + self.eps) * hop.of_receivers(h) + self.bias
         for weight, bias in zip(self.weights, self.biases, strict=True):
             h = h.relu() @ weight + bias
         return h
@@ -72,12 +72,15 @@ class GIN(Backbone):
         self.bias_readout = _vector(hidden, out_channels, seed, "readout", 0)
         self.layer2 = GINLayer(hidden, out_channels, purpose="layer2", **common)  # type: ignore[arg-type]
 
-    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Class scores for every node."""
-        h = self.layer1(x, graph, edge_score).relu()
+    def forward(
+        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Class scores."""
+        first, second = graph.hops(nodes, depth=2, self_loops=False)
+        h = self.layer1(x.of(first.senders), first, edge_score).relu()
         h = dropout(h, self.dropout, training=self.training)
-        read = h @ self.weight_readout + self.bias_readout
-        return (read + self.layer2(h, graph, edge_score)) / 2  # type: ignore[no-any-return]
+        read = second.of_receivers(h) @ self.weight_readout + self.bias_readout
+        return (read + self.layer2(h, second, edge_score)) / 2  # type: ignore[no-any-return]
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -57,14 +57,17 @@ class PyGNetwork(Network):
         prunable = [name.removeprefix(self.PREFIX) for name in self._prunable]
         return {"name": "pyg", "class": f"{kind.__module__}.{kind.__qualname__}", "prunable": prunable}
 
-    def forward(self, x: Features, graph: Graph, edge_score: Tensor | None = None) -> Tensor:
-        """Run the model on the graph's own edges."""
+    def forward(
+        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Run the model on the graph's own edges, whole: how far it looks is its own affair."""
         if edge_score is not None:
             self._graph = graph
             self._column_score = edge_score.index_select(0, graph.column_edge[: _real_columns(graph)])
         try:
             with _own_randomness(torch.initial_seed()):
-                return self._call(x.dense.to(self._dtype), graph)
+                out = self._call(x.dense.to(self._dtype), graph)
+            return out if nodes is None else out[nodes]
         finally:
             self._graph = self._column_score = None
 
