@@ -76,9 +76,7 @@ def main() -> None:
         pending = {
             cell: [pool.submit(run, cell, seed, known.out, extra) for seed in range(known.seeds)] for cell in cells
         }
-        print(
-            "| graph, model | edges / weights removed | method | dense | search | alone from Θ0 | exact | search time | n |"
-        )
+        print("| graph, model | removed | method | dense | search | alone from Θ0 | exact | search time | n |")
         print("|---|---|---|---|---|---|---|---|---|")
         for cell, futures in pending.items():
             print(row(cell, [future.result() for future in futures]), flush=True)

@@ -10,7 +10,7 @@ import pytest
 import fastglt
 
 ROOT = Path(fastglt.__file__).parent
-VALUES = ("errors", "masks", "schedules", "seeds", "scores", "graph", "features", "kernels")
+VALUES = ("errors", "masks", "schedules", "seeds", "scores", "graph", "features", "kernels", "messages")
 
 
 @cache
@@ -71,12 +71,13 @@ def imported_layers(layer: str) -> set[str]:
         ("kernels", {"errors"}),
         ("masks", {"errors"}),
         ("schedules", {"errors"}),
-        ("graph", {"errors", "kernels", "masks"}),
+        ("messages", {"kernels"}),
+        ("graph", {"errors", "masks", "messages"}),
         ("features", {"kernels"}),
         ("scores", {"graph", "schedules", "seeds"}),
         ("task", {"errors", "features", "graph"}),
         ("data", {"errors"}),
-        ("models", {"errors", "features", "graph", "kernels", "masks", "seeds"}),
+        ("models", {"errors", "features", "graph", "kernels", "masks", "messages", "seeds"}),
         ("training", {"errors", "masks", "models", "seeds", "task", "methods"}),  # methods for types only
         ("checkpoint", {"masks", "training"}),
         ("methods", {"errors", "masks", "schedules", "scores", "seeds", "task", "training"}),
@@ -108,6 +109,6 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 
 def test_the_reader_of_imports_reads_imports() -> None:
-    assert {"masks", "kernels", "errors"} <= imports("graph")
+    assert {"masks", "messages", "errors"} <= imports("graph")
     assert "kernels._numba" in imports("kernels")  # inside a function
     assert "methods.base" in imports("training")  # for types only

@@ -22,10 +22,18 @@ def test_few_non_zeros_make_the_product_sparse() -> None:
     assert not Features(dense).is_sparse
 
 
-def test_counts_and_row_width() -> None:
+def test_counts_and_width() -> None:
     sparse = sparse_features(7, 20)
-    assert (sparse.num_nodes, sparse.num_features, sparse.num_nonzero, sparse.row_width) == (7, 20, 7, 1.0)
-    assert Features(randn(7, 20)).row_width == 20
+    assert (sparse.num_nodes, sparse.num_features, sparse.num_nonzero, sparse.of(None).width) == (7, 20, 7, 1.0)
+    assert Features(randn(7, 20)).of(None).width == 20
+
+
+@pytest.mark.parametrize("features", [Features(randn(7, 20)), sparse_features(7, 20)], ids=["dense", "sparse"])
+def test_rows_of_some_nodes_multiply_as_those_rows(features: Features) -> None:
+    nodes, weight = torch.tensor([5, 0, 3]), randn(20, 5, seed=1)
+    ours = values_and_gradients(lambda w: features.of(nodes) @ w, weight)
+    torch.testing.assert_close(ours, values_and_gradients(lambda w: features.dense[nodes] @ w, weight))
+    assert features.of(nodes) is features.of(nodes)
 
 
 def test_values_are_the_non_zeros_row_by_row() -> None:

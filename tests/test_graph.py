@@ -8,9 +8,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from fastglt import InputError
-from fastglt.graph import Adjacency, Graph
-from fastglt.kernels import CSR
+from fastglt.graph import Graph
 from fastglt.masks import Mask
+from fastglt.messages import Hop
 from tests.helpers import Pairs, both_ways, columns, drop, house
 
 NODES = 6
@@ -72,27 +72,17 @@ def test_degree_counts_neighbours(pairs: Pairs, directed: bool) -> None:
 
 @quick
 @given(pairs=pair_lists, directed=st.booleans(), loops=st.booleans())
-def test_adjacency_holds_receiver_and_sender_of_every_message(pairs: Pairs, directed: bool, loops: bool) -> None:
+def test_a_hop_holds_receiver_and_sender_of_every_message(pairs: Pairs, directed: bool, loops: bool) -> None:
     graph = graph_of(pairs, directed)
-    adjacency = graph.adjacency(self_loops=loops)
+    (hop,) = graph.hops(None, depth=1, self_loops=loops)
     own = {(a, a) for a in range(NODES)} if loops else {(a, b) for a, b in pairs if a == b}
     received = {(b, a) for a, b in as_pairs(index_of(pairs, directed)) if a != b}
-    entries = list(zip(adjacency.csr.rows.tolist(), adjacency.csr.indices.tolist(), strict=True))
+    entries = list(zip(hop.csr.rows.tolist(), hop.csr.indices.tolist(), strict=True))
     assert entries == sorted(received | own)
     edges = distinct(pairs, directed)
-    for (receiver, sender), edge in zip(entries, adjacency.entry_edge.tolist(), strict=True):
+    for (receiver, sender), edge in zip(entries, hop.entry_edge.tolist(), strict=True):
         low, high = (sender, receiver) if directed else sorted((sender, receiver))
         assert edge == (len(edges) if low == high else edges.index((low, high)))
-
-
-@quick
-@given(pairs=pair_lists, directed=st.booleans(), loops=st.booleans())
-def test_edge_entries_is_the_way_back(pairs: Pairs, directed: bool, loops: bool) -> None:
-    adjacency = graph_of(pairs, directed).adjacency(self_loops=loops)
-    edges = len(distinct(pairs, directed))
-    assert adjacency.edge_entries.shape == (edges, 1 if directed else 2)
-    for edge, entries in enumerate(adjacency.edge_entries.tolist()):
-        assert sorted(entries) == (adjacency.entry_edge == edge).nonzero().flatten().tolist()
 
 
 @quick
@@ -103,7 +93,8 @@ def test_pruning_is_building_from_what_is_left(
     graph = graph_of(pairs, directed)
     if built_before:  # then pruning shrinks the patterns instead of building them again
         for loops in (False, True):
-            graph.adjacency(self_loops=loops)
+            graph.hops(None, depth=2, self_loops=loops)
+            graph.hops(ASKED, depth=2, self_loops=loops)
     size = graph.num_edges
     kept = torch.tensor(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=torch.bool)
     pruned = graph.prune(Mask(kept))
@@ -111,19 +102,49 @@ def test_pruning_is_building_from_what_is_left(
     fresh = Graph.from_edge_index(graph.edge_index[:, left], NODES, directed=directed)
     for name in ("edges", "edge_index", "column_edge", "degree", "loops"):
         assert torch.equal(getattr(pruned, name), getattr(fresh, name)), name
-    for loops in (False, True):
-        assert_same_adjacency(pruned.adjacency(self_loops=loops), fresh.adjacency(self_loops=loops))
     assert pruned.fingerprint == fresh.fingerprint
-    assert torch.equal(pruned.symmetric_norm, fresh.symmetric_norm)
-    assert torch.equal(pruned.mean_norm, fresh.mean_norm)
+    for loops in (False, True):
+        for nodes in (None, ASKED):
+            hops = (graph.hops(nodes, depth=2, self_loops=loops) for graph in (pruned, fresh))
+            for one, other in zip(*hops, strict=True):
+                assert set(messages(one)) >= set(messages(other))
+                assert nodes is not None or messages(one) == messages(other)
 
 
-def assert_same_adjacency(one: Adjacency, other: Adjacency) -> None:
-    for first, second in ((one.csr, other.csr), (one.csr.transposed, other.csr.transposed)):
-        for name in CSR.__dataclass_fields__:
-            assert torch.equal(getattr(first, name), getattr(second, name)), name
-    assert torch.equal(one.entry_edge, other.entry_edge)
-    assert torch.equal(one.edge_entries, other.edge_entries)
+ASKED = torch.tensor([2, 0])
+Message = tuple[int, int, int, float, float]
+
+
+def messages(hop: Hop) -> list[Message]:
+    """Who hears whom, along which edge, with which norms; by the nodes' own numbers."""
+    everyone = torch.arange(NODES)
+    receivers = everyone if hop.receivers is None else hop.receivers
+    senders = everyone if hop.senders is None else hop.senders
+    ends = receivers[hop.csr.rows].tolist(), senders[hop.csr.indices].tolist(), hop.entry_edge.tolist()
+    return list(zip(*ends, hop.symmetric_norm.tolist(), hop.mean_norm.tolist(), strict=True))
+
+
+@quick
+@given(pairs=pair_lists, directed=st.booleans(), loops=st.booleans())
+def test_hops_for_a_few_nodes_are_the_messages_they_depend_on(pairs: Pairs, directed: bool, loops: bool) -> None:
+    graph = graph_of(pairs, directed)
+    everything = messages(graph.hops(None, depth=1, self_loops=loops)[0])
+    first, second = graph.hops(ASKED, depth=2, self_loops=loops)
+    assert sorted(messages(second)) == sorted(m for m in everything if m[0] in ASKED.tolist())
+    needed = {*ASKED.tolist(), *(sender for _, sender, *_ in messages(second))}
+    assert second.senders is not None
+    assert second.senders.tolist() == sorted(needed)
+    assert sorted(messages(first)) == sorted(m for m in everything if m[0] in needed)
+    for hop in (first, second):
+        assert hop.own is not None
+        assert hop.senders is not None
+        assert hop.receivers is not None
+        assert torch.equal(hop.senders[hop.own], hop.receivers)
+
+
+def test_hops_are_found_once() -> None:
+    graph = house()
+    assert graph.hops(ASKED, depth=2, self_loops=True) is graph.hops(ASKED, depth=2, self_loops=True)
 
 
 def test_pruning_nothing_is_the_same_graph() -> None:
@@ -183,25 +204,27 @@ def test_attributes_and_weights_follow_their_column() -> None:
 
 def test_norms_by_hand() -> None:
     graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2)]), num_nodes=3)
+    looped, plain = (graph.hops(None, depth=1, self_loops=loops)[0] for loops in (True, False))
     # with self-loops the degrees are 3, 2, 2; entries in order 00 01 02 10 11 20 22
     expected = [1 / 3, 6**-0.5, 6**-0.5, 6**-0.5, 1 / 2, 6**-0.5, 1 / 2]
-    assert graph.symmetric_norm.tolist() == pytest.approx(expected)
-    assert graph.mean_norm.tolist() == [0.5, 0.5, 1, 1]
-    assert graph.ones.tolist() == [1, 1, 1, 1]
+    assert looped.symmetric_norm.tolist() == pytest.approx(expected)
+    assert plain.mean_norm.tolist() == [0.5, 0.5, 1, 1]
+    assert plain.ones.tolist() == [1, 1, 1, 1]
 
 
 def test_spread_gives_both_directions_their_edges_score() -> None:
     graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2)]), num_nodes=3)
+    looped, plain = (graph.hops(None, depth=1, self_loops=loops)[0] for loops in (True, False))
     scores = torch.tensor([5.0, 7.0])
-    assert graph.adjacency(self_loops=False).spread(scores).tolist() == [5, 7, 5, 7]
-    assert graph.adjacency(self_loops=True).spread(scores).tolist() == [1, 5, 7, 5, 1, 7, 1]
+    assert plain.spread(scores).tolist() == [5, 7, 5, 7]
+    assert looped.spread(scores).tolist() == [1, 5, 7, 5, 1, 7, 1]
 
 
 def test_a_graph_may_have_no_edges() -> None:
     graph = Graph.from_edge_index(columns([]), num_nodes=2)
     assert (graph.num_edges, graph.directed, graph.degree.tolist()) == (0, False, [0, 0])
-    assert graph.adjacency(self_loops=False).csr.num_entries == 0
-    assert graph.symmetric_norm.tolist() == [1, 1]
+    assert graph.hops(None, depth=1, self_loops=False)[0].csr.num_entries == 0
+    assert graph.hops(None, depth=1, self_loops=True)[0].symmetric_norm.tolist() == [1, 1]
 
 
 def test_from_data_reads_structure_and_direction() -> None:
@@ -216,13 +239,11 @@ def test_from_data_reads_structure_and_direction() -> None:
 
 def test_to_moves_everything() -> None:
     graph = Graph.from_edge_index(both_ways([(0, 1)]), 2, edge_attr=torch.ones(2, 1), edge_weight=torch.ones(2))
-    graph.adjacency(self_loops=True)
     assert graph.to("cpu") is graph
     moved = graph.to("meta")
     assert moved.edge_attr is not None
     assert moved.edge_weight is not None
     tensors = [moved.edges, moved.edge_index, moved.column_edge, moved.edge_attr, moved.edge_weight]
-    tensors.append(moved.adjacency(self_loops=True).csr.t_order)
     assert {tensor.device.type for tensor in tensors} == {"meta"}
 
 

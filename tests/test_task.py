@@ -109,7 +109,7 @@ def test_labels_outside_the_splits_may_be_missing() -> None:
     data = data_with(y=torch.tensor([0, 1, 0, 1, -1, -1]), test_mask=None)
     task = Task.from_data(data)
     assert task.num_classes == 2
-    assert torch.isnan(torch.tensor(task.score(randn(6, 2), task.test)))
+    assert torch.isnan(torch.tensor(task.score(randn(0, 2), task.test)))
 
 
 def test_labels_in_one_column_are_a_vector() -> None:
@@ -134,12 +134,13 @@ def test_roc_auc_is_sklearns() -> None:
     assert roc_auc(logits, labels) == pytest.approx(roc_auc_score(labels.numpy(), probability.numpy()))
 
 
-def test_loss_and_score_look_at_the_given_nodes_only() -> None:
+def test_loss_and_score_are_those_of_the_given_nodes() -> None:
     task = Task.from_data(data_with(), metric="roc_auc")
     logits = torch.tensor([[0.0, 0.0]] * 4 + [[5.0, 0.0], [0.0, 5.0]])
-    assert float(task.loss(logits, task.train)) == pytest.approx(0.6931472)
-    assert task.score(logits, task.test) == 1
-    assert task.score(logits, task.val) == 0.5
+    assert float(task.loss(logits[task.train], task.train)) == pytest.approx(0.6931472)
+    assert task.score(logits[task.test], task.test) == 1
+    assert task.score(logits[task.val], task.val) == 0.5
+    assert task.judged.tolist() == [*task.val.tolist(), *task.test.tolist()]
 
 
 def test_to_the_same_device_keeps_the_parts() -> None:

@@ -120,7 +120,7 @@ class TestMasks:
         for _ in range(10):
             masked.run_epoch(no_extra)
             plain.run_epoch(no_extra)
-        torch.testing.assert_close(masked.logits(), plain.logits(), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(masked.logits(None), plain.logits(None), rtol=1e-4, atol=1e-5)
 
     def test_a_mask_of_another_shape_is_refused(self) -> None:
         masks = Masks(edges=Mask.full([60]), weights={"layer1.weight": Mask.full([8, 12])})
@@ -158,7 +158,7 @@ class TestSoftMasks:
             twin.weights["layer1.weight"].mul_(0.5)
         training.network.eval()
         twin.network.eval()
-        torch.testing.assert_close(training.logits(), twin.logits())
+        torch.testing.assert_close(training.logits(None), twin.logits(None))
 
     def test_soft_edges_are_those_of_the_kept_edges(self) -> None:
         training = training_of(masks=some_masks())
@@ -169,7 +169,7 @@ class TestSoftMasks:
             training.edge_score.copy_(torch.where(kept, torch.arange(60.0) / 60, 1e6))
         training.network.eval()
         expected = training.network(training.task.x, training.graph, (torch.arange(60.0) / 60)[kept])
-        assert torch.equal(training.logits(), expected)
+        assert torch.equal(training.logits(None), expected)
 
     def test_scores_start_at_one_learn_and_do_not_decay(self) -> None:
         training = training_of()
@@ -202,7 +202,7 @@ def test_gradients_are_summed_over_kept_and_pruned_weights_alike() -> None:
     for _ in range(3):
         torch.manual_seed(derive(training.seed, "epoch", training.epoch))
         training.network.train()
-        loss = training.task.loss(training.logits(), training.task.train)
+        loss = training.task.loss(training.logits(training.task.train), training.task.train)
         expected += torch.autograd.grad(loss, training.weights["layer1.weight"])[0].abs()
         training.run_epoch(no_extra)
     pruned = ~some_masks().weights["layer1.weight"].kept

@@ -26,6 +26,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
         "epoch": training.epoch,
         "stage": training.stage,
         "target": training.target,
+        "weight_decay": training.weight_decay,
         "history": [list(asdict(record).values()) for record in training.history],
     }
     if training.best is not None:
@@ -48,6 +49,7 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
         soft_weights=bool(weight_score),
         sum_gradients=bool(gradients),
         target=None if meta["target"] is None else (meta["target"][0], meta["target"][1]),
+        weight_decay=meta["weight_decay"],
     )
     with torch.no_grad():
         if training.edge_score is not None and edge_score is not None:

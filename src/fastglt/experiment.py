@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from fastglt.data import Dataset, load
-from fastglt.errors import InputError, MachineError, unknown_name
+from fastglt.errors import InputError, unknown_name
 from fastglt.find import Found, as_network, check_targets, find
 from fastglt.judge.cost import Cost, count_macs
 from fastglt.methods import Budget, Method, Targets, make
@@ -53,9 +53,8 @@ class Experiment:
 
     def prepare(self) -> "Prepared":
         """Load and check everything that can be checked before training."""
-        device = _device(self.device)
         dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
-        task = Task.from_data(dataset.data, metric=dataset.metric).to(device)
+        task = Task.from_data(dataset.data, metric=dataset.metric).to(self.device)
         network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
         assert isinstance(network, Backbone)
         method = self.make_method()
@@ -162,13 +161,3 @@ def _wins(scores: dict[str, float | None], run: str) -> bool | None:
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).split("\n")[0]
-        raise MachineError(f"device '{name}' cannot be used here ({reason}); try --device cpu") from None
-    return device

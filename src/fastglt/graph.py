@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.masks import Mask
-from fastglt.messages import Hop, whole_graph
+from fastglt.messages import Hop, every_message
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -40,6 +40,7 @@ class Graph:
     column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
     edge_attr: Tensor | None = None  # [columns, ...]
     edge_weight: Tensor | None = None  # [columns]
+    _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, and what was kept
     _hops: dict[tuple[int, int, bool], "_Hops"] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -53,6 +54,10 @@ class Graph:
     ) -> "Graph":
         """Prepare a graph; `directed=None` finds out by looking for each column's reverse."""
         _check_edge_index(edge_index, num_nodes)
+        for name, values in (("edge_attr", edge_attr), ("edge_weight", edge_weight)):
+            if values is not None and values.shape[:1] != edge_index.shape[1:]:
+                rule = f"{name} must have one row for each of {edge_index.shape[1]} columns of edge_index"
+                raise InputError(f"{rule} (got shape {tuple(values.shape)})")
         loop = edge_index[0] == edge_index[1]
         order = torch.argsort(loop.int(), stable=True)
         columns = edge_index[:, order].contiguous()
@@ -77,6 +82,9 @@ class Graph:
         """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`."""
         if data.edge_index is None:
             raise InputError("data.edge_index must be a [2, edges] tensor (got none); adj_t alone is not read")
+        if type(data.edge_index) is not Tensor:
+            got = type(data.edge_index).__name__
+            raise InputError(f"data.edge_index must be a plain tensor (got {got}); an EdgeIndex has as_tensor()")
         return Graph.from_edge_index(
             data.edge_index,
             int(data.num_nodes),
@@ -116,7 +124,7 @@ class Graph:
             return self
         new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
         keep_column = torch.cat([kept, kept.new_ones(1)])[self.column_edge]
-        pruned = Graph(
+        return Graph(
             num_nodes=self.num_nodes,
             directed=self.directed,
             edges=self.edges[:, kept],
@@ -124,28 +132,35 @@ class Graph:
             column_edge=new_id[self.column_edge[keep_column]],
             edge_attr=None if self.edge_attr is None else self.edge_attr[keep_column],
             edge_weight=None if self.edge_weight is None else self.edge_weight[keep_column],
+            _origin=(self, kept),
         )
-        for key, (nodes, hops) in self._hops.items():
-            degree = pruned._messages_received(self_loops=key[2])
-            pruned._hops[key] = (nodes, tuple(hop.prune(kept, degree) for hop in hops))
-        return pruned
 
     def hops(self, nodes: Tensor | None, *, depth: int, self_loops: bool) -> tuple[Hop, ...]:
         """The messages that `depth` layers need for the outputs of `nodes` (None: of all), first layer first.
 
         With `self_loops` every node also hears itself, else only those with a loop in the data. Found once
-        for each set of nodes, and pruned along with the graph.
+        for each set of nodes; a pruned graph keeps the nodes of the graph it was cut from, without its edges.
         """
         key = (0 if nodes is None else id(nodes), depth, self_loops)
-        if key not in self._hops:
-            whole = self._whole_graph(self_loops)
-            found = [whole] * depth if nodes is None else [whole.before(nodes)]
-            while len(found) < depth:
-                senders = found[0].senders
-                assert senders is not None
-                found.insert(0, whole.before(senders))
-            self._hops[key] = (nodes, tuple(found))  # the nodes stay alive, so their id stays theirs
+        if key not in self._hops:  # the nodes are kept too, so that their id stays theirs
+            self._hops[key] = (nodes, self._find_hops(nodes, depth, self_loops))
         return self._hops[key][1]
+
+    def _find_hops(self, nodes: Tensor | None, depth: int, self_loops: bool) -> tuple[Hop, ...]:
+        if self._origin is not None:
+            whole_graph, kept = self._origin
+            degree = self._messages_received(self_loops=self_loops)
+            before = whole_graph.hops(nodes, depth=depth, self_loops=self_loops)
+            pruned = {id(hop): hop.prune(kept, degree) for hop in before}
+            return tuple(pruned[id(hop)] for hop in before)
+        whole = self._every_message(self_loops)
+        if nodes is None:
+            return (whole,) * depth
+        found = [whole.before(nodes)]
+        while len(found) < depth:
+            assert found[0].senders is not None
+            found.insert(0, whole.before(found[0].senders))
+        return tuple(found)
 
     def to(self, device: torch.device | str) -> "Graph":
         """The graph on another device."""
@@ -154,15 +169,13 @@ class Graph:
             return self
         names = ("edges", "edge_index", "column_edge", "edge_attr", "edge_weight")
         tensors = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items()}, _hops={})
+        moved = {name: tensor.to(device) for name, tensor in tensors.items()}
+        return replace(self, **moved, _origin=None, _hops={})
 
-    def _whole_graph(self, self_loops: bool) -> Hop:
-        key = (0, 1, self_loops)
-        if key not in self._hops:
-            nodes = torch.arange(self.num_nodes, device=self.edges.device)
-            loops = nodes if self_loops else self.loops
-            self._hops[key] = (None, (whole_graph(self.edges, loops, self.num_nodes, directed=self.directed),))
-        return self._hops[key][1][0]
+    def _every_message(self, self_loops: bool) -> Hop:
+        nodes = torch.arange(self.num_nodes, device=self.edges.device)
+        loops = nodes if self_loops else self.loops
+        return every_message(self.edges, loops, self.num_nodes, directed=self.directed)
 
     def _messages_received(self, *, self_loops: bool) -> Tensor:
         arrows = self.edges[1] if self.directed else self.edges.flatten()

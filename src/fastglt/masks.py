@@ -55,7 +55,7 @@ class Mask:
     @property
     def sparsity(self) -> float:
         """The share that is removed; 0 for a mask of nothing."""
-        return 1 - self.count / self.size if self.size else 0.0
+        return (self.size - self.count) / self.size if self.size else 0.0
 
     def of_size(self, size: int) -> "Mask":
         """This mask, if it is a vector of that size."""
@@ -104,7 +104,8 @@ class Masks:
     @property
     def weight_sparsity(self) -> float:
         """The share of weights removed, over all matrices."""
-        return 1 - self.weights_kept / self.weights_total if self.weights_total else 0.0
+        total = self.weights_total
+        return (total - self.weights_kept) / total if total else 0.0
 
 
 def flatten(tensors: Mapping[str, Tensor]) -> Tensor:

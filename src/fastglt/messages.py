@@ -78,7 +78,7 @@ class Hop:
         )
 
 
-def whole_graph(edges: Tensor, loops: Tensor, num_nodes: int, *, directed: bool) -> Hop:
+def every_message(edges: Tensor, loops: Tensor, num_nodes: int, *, directed: bool) -> Hop:
     """Every node receives from every neighbour, and from itself where it has a loop."""
     source, target = edges
     ids = torch.arange(edges.shape[1], device=edges.device)

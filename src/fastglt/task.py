@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import InputError, MachineError, unknown_name
 from fastglt.features import Features
 from fastglt.graph import Graph
 
@@ -76,8 +76,17 @@ class Task:
 
     def to(self, device: torch.device | str) -> "Task":
         """The task on another device."""
+        device = _usable(device)
         moved = {name: getattr(self, name).to(device) for name in ("graph", "x", "y", "train", "val", "test")}
         return replace(self, **moved)
+
+
+def _usable(device: torch.device | str) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n")[0]
+        raise MachineError(f"device '{device}' cannot be used here ({reason}); try 'cpu'") from None
 
 
 def _check_kind(data: object) -> None:

@@ -116,8 +116,10 @@ class Training:
         soft_weights: bool = False,
         sum_gradients: bool = False,
         target: tuple[int, int] | None = None,
+        weight_decay: float | None = None,
     ) -> None:
         """Start anew with a fresh optimiser and no best epoch; soft scores that exist already go on."""
+        self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
         self.stage, self.target, self.best = name, target, None
         device = self.task.y.device
         if not soft_edges:
@@ -129,7 +131,7 @@ class Training:
         self.gradient_sum = {name: torch.zeros_like(w) for name, w in self.weights.items()} if sum_gradients else {}
         scores = [*self.weight_score.values(), *([] if self.edge_score is None else [self.edge_score])]
         groups: list[dict[str, Any]] = [
-            {"params": list(self.network.parameters()), "weight_decay": self.recipe.weight_decay}
+            {"params": list(self.network.parameters()), "weight_decay": self.weight_decay}
         ]
         if scores:
             groups.append({"params": scores, "weight_decay": 0.0})
@@ -243,10 +245,12 @@ class Training:
             )
 
     def _keep_pruned_at_zero(self) -> None:
-        for name, total in self.gradient_sum.items():
-            total.add_(self.weights[name].grad.abs())  # type: ignore[union-attr]
-        for name, kept in self._gradient_mask.items():
-            self.weights[name].grad.mul_(kept)  # type: ignore[union-attr]
+        gradients = {name: weight.grad for name, weight in self.weights.items() if weight.grad is not None}
+        for name, gradient in gradients.items():  # a model may leave a layer out for an epoch
+            if name in self.gradient_sum:
+                self.gradient_sum[name].add_(gradient.abs())
+            if name in self._gradient_mask:
+                gradient.mul_(self._gradient_mask[name])
 
     def _moments(self, parameter: Tensor) -> list[Tensor]:
         state = self.optimizer.state.get(parameter, {})

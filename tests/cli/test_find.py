@@ -247,7 +247,7 @@ def test_bad_data_is_one_clear_line(cli: Cli, tmp_path: Path, changes: dict[str,
 def test_an_unknown_device_is_the_machines_fault(find: Cli, tmp_path: Path) -> None:
     result = find("--device", "warp", "--out", tmp_path / "run")
     assert result.code == 1
-    assert "try --device cpu" in result.err
+    assert "try 'cpu'" in result.err
 
 
 def test_help_teaches(cli: Cli) -> None:

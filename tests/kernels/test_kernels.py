@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from fastglt import InputError, set_threads
-from fastglt.kernels import CSR, attention, dropout, spmm, spread_scores
+from fastglt.kernels import CSR, attention, dropout, spmm
 from tests.helpers import randn, values_and_gradients
 
 
@@ -67,10 +67,10 @@ class TestCSR:
         assert_same_pattern(csr.transposed, expected)
         assert_same_pattern(csr.transposed.transposed, csr)
 
-    def test_t_order_names_the_entry_of_each_transposed_entry(self) -> None:
+    def test_transpose_order_names_the_entry_of_each_transposed_entry(self) -> None:
         matrix = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 4.0]])
         csr = csr_of(matrix != 0)
-        assert matrix[matrix != 0][csr.t_order].tolist() == [3, 1, 2, 4]
+        assert matrix[matrix != 0][csr.transpose_order].tolist() == [3, 1, 2, 4]
 
     def test_from_entries_returns_the_order_that_sorts(self) -> None:
         csr, order = CSR.from_entries(torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0]), (2, 3))
@@ -83,9 +83,19 @@ class TestCSR:
         left = torch.zeros_like(pattern).masked_scatter(pattern, keep)
         assert_same_pattern(csr_of(pattern).select(keep), csr_of(left))
 
+    @by_pattern
+    def test_take_rows_is_the_pattern_of_those_rows(self, pattern: Tensor) -> None:
+        rows = torch.arange(pattern.shape[0]).flip(0)[::2]
+        taken, entries = csr_of(pattern).take_rows(rows)
+        assert_same_pattern(taken, csr_of(pattern[rows]))
+        assert pattern.nonzero()[entries].tolist() == [
+            [row, column] for row in rows.tolist() for column in pattern[row].nonzero().flatten().tolist()
+        ]
+
 
 def assert_same_pattern(one: CSR, other: CSR) -> None:
-    for name in ("indptr", "indices", "t_indptr", "t_indices", "t_order"):
+    assert one.num_columns == other.num_columns
+    for name in ("indptr", "indices", "transpose_order"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
 
 
@@ -256,24 +266,6 @@ def test_results_do_not_depend_on_the_thread_count() -> None:
         results.append([*product, *softmax, dropout(dense, 0.5, training=True)])
     for one, two in zip(*results, strict=True):
         assert torch.equal(one, two)
-
-
-class TestSpreadScores:
-    def test_each_entry_gets_its_edges_score_and_loops_get_one(self) -> None:
-        entry_edge = torch.tensor([2, 0, 0, 2, 1, 1])
-        entries = torch.tensor([[1, 2], [4, 5]])
-        assert spread_scores(torch.tensor([0.5, 3.0]), entry_edge, entries).tolist() == [1, 0.5, 0.5, 1, 3, 3]
-
-    @pytest.mark.parametrize("per_edge", [1, 2])
-    def test_gradcheck(self, per_edge: int) -> None:
-        entry_edge = torch.tensor([*[0, 1, 2] * per_edge, 3])
-        entries = torch.arange(3 * per_edge).view(per_edge, 3).T
-        scores = randn(3, dtype=torch.float64).requires_grad_()
-        assert torch.autograd.gradcheck(lambda s: spread_scores(s, entry_edge, entries), (scores,))
-
-    def test_no_edges_leave_only_loops(self) -> None:
-        out = spread_scores(torch.empty(0), torch.tensor([0, 0]), torch.empty(0, 2, dtype=torch.int64))
-        assert out.tolist() == [1, 1]
 
 
 def test_an_unknown_back_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,9 @@ class Reference(nn.Module):
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_layer_is_pygs(width: int, heads: int, kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
+    (hop,) = graph.hops(None, depth=1, self_loops=True)
     ours, theirs = layer(width, heads), GATConv(IN, width, heads)
-    assert_same(ours, theirs, LAYER, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, LAYER, lambda: ours(x.of(None), hop), lambda: theirs(x.dense, graph.edge_index))
 
 
 @pytest.mark.parametrize("heads", [1, 8])
@@ -75,22 +76,24 @@ def test_the_network_works_in_double_precision() -> None:
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 def test_edge_scores_multiply_the_messages(kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
+    (hop,) = graph.hops(None, depth=1, self_loops=True)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
     ours, theirs = layer(4, 3), GATConv(IN, 4, 3)
     score_messages(theirs, graph, other, added_loops=True)
-    assert_same(ours, theirs, LAYER, lambda: ours(x, graph, mine), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, LAYER, lambda: ours(x.of(None), hop, mine), lambda: theirs(x.dense, graph.edge_index))
     projection = randn(7, 12, seed=9)
-    (gradient,) = torch.autograd.grad((ours(x, graph, mine) * projection).sum(), mine)
+    (gradient,) = torch.autograd.grad((ours(x.of(None), hop, mine) * projection).sum(), mine)
     (expected,) = torch.autograd.grad((theirs(x.dense, graph.edge_index) * projection).sum(), other)
     torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_attention_is_dropped_out_in_training() -> None:
-    made, graph, x = layer(4, 3), house(), FEATURES["dense"]
-    calm = made(x, graph)
+    made, x = layer(4, 3), FEATURES["dense"].of(None)
+    (hop,) = house().hops(None, depth=1, self_loops=True)
+    calm = made(x, hop)
     made.train()
     torch.manual_seed(0)
-    assert not torch.equal(made(x, graph), calm)
+    assert not torch.equal(made(x, hop), calm)
 
 
 def test_only_matrices_are_prunable_unless_attention_is_asked_for() -> None:

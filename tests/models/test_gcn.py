@@ -37,9 +37,10 @@ class Reference(nn.Module):
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_layer_is_pygs(kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
+    (hop,) = graph.hops(None, depth=1, self_loops=True)
     ours, theirs = GCNLayer(IN, HIDDEN, 0, "layer"), GCNConv(IN, HIDDEN)
     randomise(ours)
-    assert_same(ours, theirs, LAYER, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, LAYER, lambda: ours(x.of(None), hop), lambda: theirs(x.dense, graph.edge_index))
 
 
 @pytest.mark.parametrize("kind", GRAPHS)
@@ -62,12 +63,13 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 def test_edge_scores_multiply_the_messages(kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
+    (hop,) = graph.hops(None, depth=1, self_loops=True)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
     ours, theirs = GCNLayer(IN, HIDDEN, 0, "layer"), GCNConv(IN, HIDDEN)
     score_messages(theirs, graph, other, added_loops=True)
-    assert_same(ours, theirs, LAYER, lambda: ours(x, graph, mine), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, LAYER, lambda: ours(x.of(None), hop, mine), lambda: theirs(x.dense, graph.edge_index))
     projection = randn(7, HIDDEN, seed=9)
-    (gradient,) = torch.autograd.grad((ours(x, graph, mine) * projection).sum(), mine)
+    (gradient,) = torch.autograd.grad((ours(x.of(None), hop, mine) * projection).sum(), mine)
     (expected,) = torch.autograd.grad((theirs(x.dense, graph.edge_index) * projection).sum(), other)
     torch.testing.assert_close(gradient, expected)
 

@@ -62,9 +62,10 @@ def network_names(depth: int) -> dict[str, str]:
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_layer_is_pygs(depth: int, aggregation: str, kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
+    (hop,) = graph.hops(None, depth=1, self_loops=False)
     ours, theirs = layer(depth, aggregation), conv(IN, HIDDEN, depth, aggregation)
     names = SHALLOW if depth == 1 else DEEP
-    assert_same(ours, theirs, names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, names, lambda: ours(x.of(None), hop), lambda: theirs(x.dense, graph.edge_index))
 
 
 @variants
@@ -91,12 +92,15 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 def test_edge_scores_multiply_the_messages(aggregation: str, kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
+    (hop,) = graph.hops(None, depth=1, self_loops=False)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
     ours, theirs = layer(1, aggregation), conv(IN, HIDDEN, 1, aggregation)
     score_messages(theirs, graph, other, added_loops=False)
-    assert_same(ours, theirs, SHALLOW, lambda: ours(x, graph, mine), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(
+        ours, theirs, SHALLOW, lambda: ours(x.of(None), hop, mine), lambda: theirs(x.dense, graph.edge_index)
+    )
     projection = randn(7, HIDDEN, seed=9)
-    (gradient,) = torch.autograd.grad((ours(x, graph, mine) * projection).sum(), mine)
+    (gradient,) = torch.autograd.grad((ours(x.of(None), hop, mine) * projection).sum(), mine)
     (expected,) = torch.autograd.grad((theirs(x.dense, graph.edge_index) * projection).sum(), other)
     torch.testing.assert_close(gradient, expected)
 

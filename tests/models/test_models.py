@@ -43,7 +43,7 @@ def pruned(*, directed: bool = False, built_before: bool = True) -> Graph:
     graph = graph_of(EDGES, directed=directed)
     if built_before:
         for loops in (False, True):
-            graph.adjacency(self_loops=loops)
+            graph.hops(None, depth=2, self_loops=loops)
     return graph.prune(Mask([(a, b) not in GONE for a, b in graph.edges.T.tolist()]))
 
 
@@ -155,3 +155,17 @@ def test_impossible_networks_are_refused(changes: dict[str, Any], message: str) 
 
 def test_names_are_those_of_the_registry() -> None:
     assert {name: backbone.name for name, backbone in BACKBONES.items()} == {name: name for name in BACKBONES}
+
+
+@each_backbone
+@pytest.mark.parametrize("scored", [False, True])
+def test_a_few_nodes_have_the_outputs_and_gradients_they_have_among_all(spec: dict[str, Any], scored: bool) -> None:
+    model, graph = network(spec).eval(), pruned()
+    nodes, x = torch.tensor([4, 1]), Features(randn(6, 10))
+    score = randn(graph.num_edges, seed=3).requires_grad_() if scored else None
+    wanted = [*model.parameters(), *([] if score is None else [score])]
+    few, among_all = model(x, graph, score, nodes), model(x, graph, score)[nodes]
+    torch.testing.assert_close(few, among_all)
+    gradients = (torch.autograd.grad(out.square().sum(), wanted) for out in (few, among_all))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)

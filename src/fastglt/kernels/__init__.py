@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fastglt.errors import unknown_name
 from fastglt.kernels import _plain
@@ -96,6 +97,7 @@ class _SpMM(torch.autograd.Function):
         return _spmm(csr, values, dense)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         csr, (values, dense), grad = ctx.csr, ctx.saved_tensors, grads[0]
         grad_values = grad_dense = None
@@ -122,6 +124,7 @@ class _Attention(torch.autograd.Function):
         return alpha
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor, None]:
         csr, (target, source, alpha), grad = ctx.csr, ctx.saved_tensors, grads[0]
         if not _compiled(target):
@@ -143,6 +146,7 @@ class _Dropout(torch.autograd.Function):
         return _Dropout.masked(x, p, key)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         return _Dropout.masked(grads[0], ctx.p, ctx.key), None, None
 

@@ -11,7 +11,7 @@ _U32 = 0xFFFFFFFF
 def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
     """See `fastglt.kernels.spmm`."""
     heads = values.shape[1]
-    messages = dense[csr.indices].unflatten(1, (heads, dense.shape[1] // heads)) * values.unsqueeze(-1)
+    messages = _by_head(dense[csr.indices], heads) * values.unsqueeze(-1)
     out = dense.new_zeros(csr.num_rows, dense.shape[1])
     return out.index_add_(0, csr.rows, messages.flatten(1))
 
@@ -19,7 +19,11 @@ def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     """One dot product per entry and head."""
     product = left[csr.rows] * right[csr.indices]
-    return product.unflatten(1, (heads, left.shape[1] // heads)).sum(-1)
+    return _by_head(product, heads).sum(-1)
+
+
+def _by_head(rows: Tensor, heads: int) -> Tensor:
+    return rows.view(rows.shape[0], heads, rows.shape[1] // heads)
 
 
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:

@@ -122,9 +122,20 @@ def train_soft_masks(training: Training, targets: Targets) -> None:
 
 
 def train_sparse(training: Training, targets: Targets, *, stage: str, sum_gradients: bool = False) -> None:
-    """Begin a stage under hard masks; soft scores of kept edges go on, and the target counts decide the best."""
-    edges = targets.graph_sparsity > 0
-    training.begin_stage(stage, soft_edges=edges, sum_gradients=sum_gradients, target=targets.kept(training))
+    """Begin a stage under hard masks; soft scores of kept edges go on, and the target counts decide the best.
+
+    Weight decay is scaled by the share of weights that stay: a hundredth of the weights must be a hundred
+    times as large to compute the same, and would pay a hundred times as much for it. Left as it is, the decay
+    outweighs the loss and a very sparse network hardly learns.
+    """
+    kept = targets.kept(training)
+    training.begin_stage(
+        stage,
+        soft_edges=targets.graph_sparsity > 0,
+        sum_gradients=sum_gradients,
+        target=kept,
+        weight_decay=training.recipe.weight_decay * kept[1] / max(1, training.masks.weights_total),
+    )
 
 
 def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:

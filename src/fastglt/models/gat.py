@@ -50,13 +50,12 @@ class GATLayer(nn.Module):
 
         (x·W)·a = x·(W·a): whichever is shorter, a row of x or a head of h, is multiplied by the vector.
         """
+        block_diagonal: Any = torch.block_diag  # each head's vectors in its own rows: [heads · width, 2 · heads]
+        both = torch.cat(
+            [block_diagonal(*a.unsqueeze(-1)) for a in (self.attention_source, self.attention_target)], 1
+        )
         width = x.width if isinstance(x, FeatureRows) else x.shape[1]
-        project_weight = width < self.width
-        heads = (self.weight if project_weight else h).view(-1, self.heads, self.width).transpose(0, 1)
-        vectors = torch.stack([self.attention_source, self.attention_target], dim=-1)
-        halves = (heads @ vectors).permute(1, 2, 0).flatten(1)  # [rows, 2·heads]
-        if project_weight:
-            halves = x @ halves
+        halves = x @ (self.weight @ both) if width < self.width else h @ both
         source, target = halves.chunk(2, dim=1)
         return source, target
 
