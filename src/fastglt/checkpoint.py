@@ -33,7 +33,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
         best_tensors, meta["best"] = pack_snapshot(training.best)
         tensors |= {f"best/{name}": value for name, value in best_tensors.items()}
     meta["names"] = list(tensors)
-    return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, meta
+    return {name: value.detach().cpu().clone() for name, value in tensors.items()}, meta
 
 
 def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
     """A snapshot alone, for the result of a finished phase."""
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    tensors = {name: value.detach().cpu().clone() for name, value in tensors.items()}
     return tensors, {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "names": list(tensors)}
 
 

@@ -13,12 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
+from fastglt.container import read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError, MachineError
 from fastglt.phases import Journal, PhaseResult
 from fastglt.storage import disk_errors, write_atomically
@@ -97,7 +95,7 @@ class RunFolder(Journal):
             (self._checkpoints / f"{phase}.part").unlink()
 
     def _write(self, name: str, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-        write_atomically(self._checkpoints / name, save_tensors(tensors, {"fastglt": json.dumps(meta)}))
+        write_atomically(self._checkpoints / name, to_bytes(tensors, meta))
 
     def _read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         path = self._checkpoints / name
@@ -105,10 +103,8 @@ class RunFolder(Journal):
             return None
         try:
             content = path.read_bytes()
-            length = int.from_bytes(content[:8], "little")
-            meta = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fastglt"])
-            return load_tensors(content), meta
-        except (SafetensorError, ValueError, KeyError) as error:
+            return read_tensors(content), read_meta(content)
+        except ValueError as error:
             raise InputError(f"'{path}' is damaged ({error}); remove it to start that phase again") from None
 
     def _refuse_foreign(self) -> None:

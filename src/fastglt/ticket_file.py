@@ -4,7 +4,6 @@ No times and no paths are in it, so equal runs give equal bytes; a checksum cove
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from fastglt.container import read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models import build
@@ -63,7 +60,7 @@ def encode(ticket: Ticket) -> bytes:
     header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: _json_ready(getattr(ticket, name)) for name in _PLAIN}
-    content = save_tensors(_own(tensors), {"fastglt": json.dumps(header, allow_nan=False)})
+    content = to_bytes(tensors, header)
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
 
@@ -87,8 +84,8 @@ def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
     if _checksum(content.replace(checksum.encode(errors="replace"), _NO_CHECKSUM.encode(), 1)) != checksum:
         raise InputError(f"'{source}' is a damaged ticket (its checksum does not match); save or copy it again")
     try:
-        return _ticket(header, load_tensors(content), initial_file)
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        return _ticket(header, read_tensors(content), initial_file)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"'{source}' is a malformed ticket ({type(error).__name__}: {error})") from None
 
 
@@ -124,12 +121,6 @@ def _weights(tensors: Mapping[str, Tensor], masks: Masks) -> dict[str, Tensor]:
     return weights
 
 
-def _own(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies, because safetensors refuses tensors that share memory."""
-    copies = {name: torch.empty(value.shape, dtype=value.dtype) for name, value in tensors.items()}
-    return {name: copy.copy_(tensors[name].detach()) for name, copy in copies.items()}
-
-
 def _pack(mask: Mask) -> Tensor:
     return torch.from_numpy(np.packbits(mask.kept.cpu().numpy().ravel()))
 
@@ -154,25 +145,23 @@ def _checksum(content: bytes) -> str:
 
 
 def _header(content: bytes, source: str) -> dict[str, Any]:
-    """The JSON metadata: safetensors keeps its header's length in the first eight bytes."""
     try:
-        length = int.from_bytes(content[:8], "little")
-        header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fastglt"])
-        missing = {"format", "edges", "shapes", "checksum", *_PLAIN} - set(dict(header))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        header = read_meta(content)
+    except ValueError:
         if content[:2] == b"PK" or (content[:1] == b"\x80" and content[1:2] in b"\x02\x03\x04\x05"):
             kind = "a pickle or a torch.save archive, which is never read"
         else:
             kind = "not a fastglt ticket, or a damaged one"
         raise InputError(f"'{source}' is {kind}; expected a .safetensors file that fastglt saved") from None
+    missing = {"format", "edges", "shapes", "checksum", *_PLAIN} - set(header)
     if missing:
         raise InputError(f"'{source}' is a damaged ticket (it lacks {', '.join(sorted(missing))})")
-    return header  # type: ignore[no-any-return]
+    return header
 
 
 def _save_initial(ticket: Ticket, path: Path) -> None:
     if not path.exists():
-        write_atomically(path, save_tensors(_own(ticket.initial)))
+        write_atomically(path, to_bytes(ticket.initial, {}))
     elif state_hash(_read_initial(path)) != ticket.initial_hash:
         raise InputError(f"'{path}' belongs to another ticket; save this one in a folder of its own")
 
@@ -182,8 +171,8 @@ def _read_initial(path: Path) -> dict[str, Tensor]:
         raise InputError(f"the initial weights must lie beside the ticket (got no '{path}'); copy it there")
     try:
         with disk_errors(path, "read"):
-            return load_tensors(path.read_bytes())
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            return read_tensors(path.read_bytes())
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"'{path}' does not hold a ticket's initial weights, or is damaged ({error})") from None
 
 

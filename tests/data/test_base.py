@@ -50,6 +50,11 @@ def test_no_edges_stay_no_edges() -> None:
     assert tidy_edges(none, none, nodes=3).shape == (2, 0)
 
 
+def test_self_loops_stay_on_request() -> None:
+    source, target = np.array([0, 1]), np.array([0, 2])
+    assert tidy_edges(source, target, nodes=3, keep_loops=True).tolist() == [[0, 1, 2], [0, 2, 1]]
+
+
 def test_rows_are_normalised_unless_they_sum_to_less_than_one() -> None:
     features = csr_array(np.array([[1.0, 3.0], [0.0, 0.0], [0.25, 0.25]]))
     assert normalised_rows(features).tolist() == [[0.25, 0.75], [0.0, 0.0], [0.25, 0.25]]
@@ -59,7 +64,7 @@ def test_parts_become_a_pyg_object() -> None:
     labels = np.array([0, 1, 1, 0, 1, 0])
     edges = tidy_edges(np.array([0, 1]), np.array([2, 3]), nodes=6)
     parts = Parts(x=np.eye(6, dtype=np.float32), y=labels, edges=edges, masks=seeded_split(labels, 0))
-    dataset = parts.dataset(name="toy", metric="accuracy", directed=False)
+    dataset = parts.dataset(name="toy", metric="accuracy")
     assert dataset.data.validate()
     assert dataset.data.x.dtype == torch.float32
     assert dataset.data.y.dtype == dataset.data.edge_index.dtype == torch.int64

@@ -19,7 +19,7 @@ def write(folder: Path, edges: str = EDGES, nodes: str = NODES) -> str:
 def test_ids_labels_and_features(tmp_path: Path) -> None:
     dataset = load(write(tmp_path))
     assert (dataset.name, dataset.metric) == ("edges", "accuracy")
-    assert dataset.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert dataset.data.edge_index.tolist() == [[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]]
     assert dataset.data.y.tolist() == [0, 1, 0]
     assert dataset.data.x.tolist() == [[1, 2], [3, 4.5], [-1, 1000]]
     assert dataset.data.x.dtype == torch.float32
@@ -27,7 +27,7 @@ def test_ids_labels_and_features(tmp_path: Path) -> None:
 
 
 def test_a_directed_graph_keeps_its_arcs(tmp_path: Path) -> None:
-    assert load(write(tmp_path), directed=True).data.edge_index.tolist() == [[0, 1, 1], [1, 0, 2]]
+    assert load(write(tmp_path), directed=True).data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 2]]
 
 
 def test_the_split_column(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from fastglt.data import load
 def test_shape_and_split() -> None:
     dataset = load("digits")
     data = dataset.data
-    assert (dataset.name, dataset.metric, dataset.directed) == ("digits", "accuracy", False)
+    assert (dataset.name, dataset.metric) == ("digits", "accuracy")
     assert data.x.shape == (1797, 64)
     assert (float(data.x.min()), float(data.x.max())) == (0.0, 1.0)
     assert data.edge_index.shape == (2, 2 * 12339)

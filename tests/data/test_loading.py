@@ -23,10 +23,10 @@ def test_names_ignore_case_and_a_folder_of_that_name(tmp_path: Path, monkeypatch
         load("./digits")
 
 
-def test_directed_is_passed_on() -> None:
-    dataset = load("synthetic:nodes=60", directed=True)
-    assert dataset.directed
-    assert dataset.data.num_edges == 480
+@pytest.mark.parametrize("name", ["digits", "synthetic:nodes=60"])
+def test_a_named_graph_is_not_directed(name: str) -> None:
+    with pytest.raises(InputError, match="directed is for graphs from files"):
+        load(name, directed=True)
 
 
 def test_a_negative_split_seed_is_refused() -> None:

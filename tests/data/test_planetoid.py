@@ -129,7 +129,7 @@ def test_the_real_networks(
     dataset = load(name.upper(), root=root)
     assert time.perf_counter() - start < 5
     data = dataset.data
-    assert (dataset.name, dataset.metric, dataset.directed) == (name, "accuracy", False)
+    assert (dataset.name, dataset.metric) == (name, "accuracy")
     assert data.x.shape == shape
     assert data.num_edges == edges
     assert data.is_undirected()

@@ -69,3 +69,16 @@ def test_a_graph_without_edges_has_none_to_remove() -> None:
     with pytest.raises(InputError, match=r"graph_sparsity must be 0 on a graph without edges \(got 0.2\)"):
         Targets(graph_sparsity=0.2).check(task, 120)
     Targets(graph_sparsity=0.0).check(task, 120)
+
+
+@pytest.mark.parametrize("name", ["fastglt", "oneshot"])
+def test_the_weight_decay_of_a_sparse_search_is_that_of_its_share_of_weights(name: str) -> None:
+    training = training_of()
+    method = method_of(name, 0.0, 0.9)
+    method.begin(training)
+    assert training.weight_decay == training.recipe.weight_decay
+    while training.epoch <= BUDGET.oneshot_epochs:
+        training.run_epoch(method.extra_loss)
+        method.after_epoch(training)
+    assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
+    assert training.optimizer.param_groups[0]["weight_decay"] == training.weight_decay

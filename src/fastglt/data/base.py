@@ -30,7 +30,6 @@ class Dataset:
     name: str
     data: Data
     metric: str  # "accuracy" or "roc_auc"
-    directed: bool  # False: every edge is listed both ways and counts as one; True: each arc stands alone
 
 
 class Masks(NamedTuple):
@@ -50,7 +49,7 @@ class Parts:
     edges: Ints
     masks: Masks
 
-    def dataset(self, *, name: str, metric: str, directed: bool) -> Dataset:
+    def dataset(self, *, name: str, metric: str) -> Dataset:
         """These arrays as a `Dataset`."""
         import torch
 
@@ -65,7 +64,7 @@ class Parts:
             val_mask=torch.from_numpy(np.ascontiguousarray(self.masks.val)),
             test_mask=torch.from_numpy(np.ascontiguousarray(self.masks.test)),
         )
-        return Dataset(name=name, data=data, metric=metric, directed=directed)
+        return Dataset(name=name, data=data, metric=metric)
 
 
 class FileGraph(NamedTuple):
@@ -108,14 +107,15 @@ def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> 
     return masks
 
 
-def tidy_edges(source: Ints, target: Ints, *, nodes: int, directed: bool = False) -> Ints:
-    """Sorted distinct edges without self loops; listed both ways unless directed.
+def tidy_edges(source: Ints, target: Ints, *, nodes: int, directed: bool = False, keep_loops: bool = False) -> Ints:
+    """Sorted distinct edges, by default without self loops; listed both ways unless directed.
 
     >>> tidy_edges(np.array([1, 0, 2]), np.array([0, 1, 2]), nodes=3).tolist()
     [[0, 1], [1, 0]]
     """
-    proper = source != target
-    source, target = source[proper], target[proper]
+    if not keep_loops:
+        proper = source != target
+        source, target = source[proper], target[proper]
     if not directed:
         source, target = np.concatenate([source, target]), np.concatenate([target, source])
     pairs = np.unique(source * nodes + target)

@@ -14,17 +14,17 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     """The graph at a path.
 
     The path is `graph.npz`, `edges.csv` with `nodes.csv` beside it, a folder that holds those two,
-    or `edges.csv+nodes.csv`, which names both. Repeated edges are merged and self loops dropped.
+    or `edges.csv+nodes.csv`, which names both. Repeated edges are merged.
     """
     stem, graph = _read(name)
     nodes = len(graph.labels)
     parts = Parts(
         x=graph.features,
         y=graph.labels,
-        edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed),
+        edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True),
         masks=graph.masks or seeded_split(graph.labels, split_seed),
     )
-    return parts.dataset(name=stem, metric="accuracy", directed=directed)
+    return parts.dataset(name=stem, metric="accuracy")
 
 
 def _read(name: str) -> tuple[str, FileGraph]:

@@ -16,8 +16,8 @@ def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, dire
     """The dataset of that name, recipe or path.
 
     `root` (or `FASTGLT_DATA`) is a folder of raw files to look in first; nothing is written there.
-    `split_seed` moves the split where it is not fixed. With `directed`, a graph from a file keeps
-    its arcs as they are; any other graph has both arcs of every edge, each standing alone.
+    `split_seed` moves the split where it is not fixed. With `directed`, a graph from a file is not
+    symmetrised; the others are undirected.
     """
     if split_seed < 0:
         raise InputError(f"split_seed must be 0 or more (got {split_seed})")
@@ -33,15 +33,18 @@ def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, dire
 
 def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Dataset:
     key, _, recipe = name.partition(":")
+    is_path = name.lower() not in NAMED and key.lower() != "synthetic" and _is_path(name)
+    if directed and not is_path:
+        raise InputError(f"directed is for graphs from files; named ones are undirected (got '{name}')")
     if key.lower() == "synthetic":
         source = Recipe.parse(recipe)
         parts = source.parts(root, split_seed)
-        return parts.dataset(name=str(source), metric="accuracy", directed=directed)
+        return parts.dataset(name=str(source), metric="accuracy")
     if name.lower() in NAMED:  # a folder of the same name is reached as ./name
         named = NAMED[name.lower()]
         parts = named.source.parts(root, split_seed)
-        return parts.dataset(name=name.lower(), metric=named.metric, directed=directed)
-    if _is_path(name):
+        return parts.dataset(name=name.lower(), metric=named.metric)
+    if is_path:
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)
 
