@@ -78,8 +78,12 @@ def imported_layers(layer: str) -> set[str]:
         ("task", {"errors", "features", "graph"}),
         ("data", {"errors"}),
         ("models", {"errors", "features", "graph", "kernels", "masks", "messages", "seeds"}),
-        ("training", {"errors", "masks", "models", "seeds", "task", "methods"}),  # methods for types only
-        ("checkpoint", {"masks", "training"}),
+        ("records", {"masks"}),
+        (
+            "training",
+            {"errors", "masks", "models", "records", "seeds", "task", "methods"},
+        ),  # methods for types only
+        ("checkpoint", {"masks", "records", "training"}),
         ("methods", {"errors", "masks", "schedules", "scores", "seeds", "task", "training"}),
     ],
 )

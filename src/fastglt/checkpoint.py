@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from fastglt.masks import Mask, Masks
-from fastglt.training import EpochRecord, Scores, Snapshot, Training
+from fastglt.records import EpochRecord, Scores, Snapshot
+from fastglt.training import Training
 
 Tensors = dict[str, Tensor]
 

@@ -14,10 +14,11 @@ from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
 from fastglt.phases import Journal, PhaseResult, Progress, run_phase
+from fastglt.records import Scores, Snapshot
 from fastglt.seeds import derive
 from fastglt.task import Task
 from fastglt.ticket import Ticket, state_hash
-from fastglt.training import Scores, Snapshot, Training
+from fastglt.training import Training
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

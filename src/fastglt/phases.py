@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastglt.methods.base import Method
-from fastglt.training import EpochRecord, Snapshot, Training, train
+from fastglt.records import EpochRecord, Snapshot
+from fastglt.training import Training, train
 
 
 @dataclass(frozen=True, kw_only=True)

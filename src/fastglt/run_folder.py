@@ -19,8 +19,9 @@ from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
 from fastglt.container import read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError, MachineError
 from fastglt.phases import Journal, PhaseResult
+from fastglt.records import EpochRecord
 from fastglt.storage import disk_errors, write_atomically
-from fastglt.training import EpochRecord, Training
+from fastglt.training import Training
 
 
 class RunFolder(Journal):

@@ -20,7 +20,7 @@ from fastglt.task import Task
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from fastglt.training import EpochRecord
+    from fastglt.records import EpochRecord
 
 
 class OtherFeaturesWarning(UserWarning):

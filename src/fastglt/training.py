@@ -7,7 +7,7 @@ on bit for bit as if nothing had happened: every epoch draws its random numbers 
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +17,7 @@ from torch.func import functional_call
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
+from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.seeds import derive
 from fastglt.task import Task
 
@@ -28,60 +29,14 @@ if TYPE_CHECKING:
 class Recipe:
     """How weights are trained."""
 
-    epochs: int = 430
-    lr: float = 0.001
-    weight_decay: float = 5e-4
+    lr: float = 0.001  # Adam's, for weights and soft masks alike
+    weight_decay: float = 5e-4  # of weights, not of soft masks
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise InputError(f"epochs must be at least 1 (got {self.epochs})")
         if not self.lr > 0:
             raise InputError(f"lr must be positive (got {self.lr})")
         if not self.weight_decay >= 0:
             raise InputError(f"weight_decay must not be negative (got {self.weight_decay})")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """How a network does after an epoch."""
-
-    val: float
-    val_loss: float
-    test: float
-
-    def better_than(self, other: "Scores") -> bool:
-        """Higher validation score; among equals, lower validation loss. Test scores have no say."""
-        return (self.val, -self.val_loss) > (other.val, -other.val_loss)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpochRecord:
-    """One line of a run's history."""
-
-    epoch: int
-    stage: str
-    loss: float
-    val: float
-    val_loss: float
-    test: float
-    graph_sparsity: float
-    weight_sparsity: float
-    edges_dropped: int = 0
-    edges_grown: int = 0
-    weights_dropped: int = 0
-    weights_grown: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """The network as it was at its best epoch."""
-
-    epoch: int
-    scores: Scores
-    state: dict[str, Tensor]
-    masks: Masks
-    edge_score: Tensor | None
-    weight_score: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Training:

@@ -60,8 +60,8 @@ def test_impossible_budgets_are_refused(setting: str, value: float, rule: str) -
         Budget(**{setting: value})  # type: ignore[arg-type]
 
 
-def test_the_recipe_is_the_whole_budget() -> None:
-    assert (BUDGET.epochs, BUDGET.recipe.epochs, BUDGET.recipe.lr) == (24, 24, 0.01)
+def test_the_budget_holds_the_recipe() -> None:
+    assert (BUDGET.epochs, BUDGET.recipe.lr, BUDGET.recipe.weight_decay) == (24, 0.01, 5e-4)
 
 
 def test_a_graph_without_edges_has_none_to_remove() -> None:

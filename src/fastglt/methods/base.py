@@ -57,7 +57,7 @@ class Budget:
         if self.interval > self.denoise_epochs:
             rule = f"interval must not exceed the {self.denoise_epochs} denoise_epochs"
             raise InputError(f"{rule} (got {self.interval})")
-        Recipe(epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay)
+        _ = self.recipe  # checks the rest
 
     @property
     def epochs(self) -> int:
@@ -66,8 +66,8 @@ class Budget:
 
     @property
     def recipe(self) -> Recipe:
-        """The training recipe of the whole budget."""
-        return Recipe(epochs=self.epochs, lr=self.lr, weight_decay=self.weight_decay)
+        """How weights are trained."""
+        return Recipe(lr=self.lr, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,50 @@
+"""What a training leaves behind: scores, one line of history per epoch, the network at its best."""
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from fastglt.masks import Masks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How a network does after an epoch."""
+
+    val: float
+    val_loss: float
+    test: float
+
+    def better_than(self, other: "Scores") -> bool:
+        """Higher validation score; among equals, lower validation loss. Test scores have no say."""
+        return (self.val, -self.val_loss) > (other.val, -other.val_loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
+    """One line of a run's history."""
+
+    epoch: int
+    stage: str
+    loss: float
+    val: float
+    val_loss: float
+    test: float
+    graph_sparsity: float
+    weight_sparsity: float
+    edges_dropped: int = 0
+    edges_grown: int = 0
+    weights_dropped: int = 0
+    weights_grown: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The network as it was at its best epoch."""
+
+    epoch: int
+    scores: Scores
+    state: dict[str, Tensor]
+    masks: Masks
+    edge_score: Tensor | None
+    weight_score: dict[str, Tensor] = field(default_factory=dict)
