@@ -3,26 +3,25 @@
 One thread is the quickest on graphs this small, and leaves the other cores to whoever shares them.
 """
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 
-from fastglt import set_threads
+from fastglt import Ticket, set_threads
 from fastglt.data.base import quiet_import
 
 with quiet_import():
-    import torch_geometric.nn  # noqa: F401
-
-set_threads(1)
+    from tests.toy_data import quick_ticket
 
 
-@pytest.fixture
-def restored_threads() -> Iterator[None]:
-    """The thread count of before, whatever the test sets."""
-    before = torch.get_num_threads()
-    yield
-    set_threads(before)
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Whatever the test before has set."""
+    set_threads(1)
+
+
+@pytest.fixture(scope="session")
+def ticket() -> Ticket:
+    """A backbone's ticket on the toy data, not trained in isolation."""
+    return quick_ticket(isolated=False)
 
 
 @pytest.fixture(params=["numba", "plain"])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fastglt import GAT, GCN, GIN, Budget, InputError, evaluate, find_ticket, set_threads
+from fastglt import GAT, GCN, GIN, Budget, InputError, evaluate, find_ticket
 from fastglt.find import as_network, find
 from fastglt.methods import METHODS, Targets, make
 from fastglt.models import PyGNetwork
@@ -20,11 +20,6 @@ OURS: dict[str, Any] = {
     "our GIN": lambda: GIN(FEATURES, 8, CLASSES),
     "our GAT": lambda: GAT(FEATURES, 4, CLASSES),
 }
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(restored_threads: None) -> None:
-    set_threads(1)
 
 
 @pytest.mark.parametrize("name", [*OURS, *USER_MODELS])

@@ -5,20 +5,10 @@ import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from fastglt import InputError, Ticket, set_threads
+from fastglt import InputError, Ticket
 from fastglt.task import Task
 from fastglt.ticket import OtherFeaturesWarning, state_hash
-from tests.toy_data import per_edge, quick_ticket, toy_data
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(restored_threads: None) -> None:
-    set_threads(1)
-
-
-@pytest.fixture(scope="module")
-def ticket() -> Ticket:
-    return quick_ticket(isolated=False)
+from tests.toy_data import per_edge, toy_data
 
 
 def moved(data: Data) -> Data:

@@ -17,23 +17,13 @@ from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from fastglt import GCN, InputError, MachineError, Mask, Masks, Ticket, set_threads
+from fastglt import GCN, InputError, MachineError, Mask, Masks, Ticket
 from fastglt.ticket import OtherFeaturesWarning, state_hash
 from fastglt.ticket_file import INITIAL_FILE, decode, encode
 from tests.helpers import randn
 from tests.toy_data import USER_MODELS, TakesData, quick_ticket, seeded, toy_data
 
 NOWHERE = Path("nowhere")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(restored_threads: None) -> None:
-    set_threads(1)
-
-
-@pytest.fixture(scope="module")
-def ticket() -> Ticket:
-    return quick_ticket(isolated=False)
 
 
 @pytest.fixture(scope="module")

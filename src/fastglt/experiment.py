@@ -12,7 +12,8 @@ import torch
 from fastglt.data import Dataset, load
 from fastglt.errors import InputError, unknown_name
 from fastglt.find import Found, as_network, check_targets, find
-from fastglt.judge.cost import Cost, count_macs
+from fastglt.judge.cost import count_macs
+from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import BACKBONES, Backbone
 from fastglt.phases import Progress
@@ -104,18 +105,10 @@ class Prepared:
         folder.complete(metrics, histories)
         return metrics
 
-    def cost(self, found: Found | None = None) -> Cost:
-        """MACs of the dense network, or of a ticket."""
-        if found is None:
-            from fastglt.masks import Masks
-
-            shapes = {name: self.network.get_parameter(name).shape for name in self.network.prunable}
-            return count_macs(self.network, self.task, Masks.full(self.task.graph.num_edges, shapes))
-        return count_macs(self.network, self.task, found.ticket.masks)
-
     def _metrics(self, found: Found) -> dict[str, Any]:
         masks, scores = found.ticket.masks, {name: _number(value) for name, value in found.ticket.scores.items()}
-        dense_cost, ticket_cost = self.cost(), self.cost(found)
+        dense = Masks.full(self.task.graph.num_edges, self.network.weight_shapes)
+        dense_cost, ticket_cost = (count_macs(self.network, self.task, kept) for kept in (dense, masks))
         assert found.dense is not None
         assert found.isolated is not None
         return {

@@ -119,8 +119,7 @@ def as_network(
 
 def check_targets(network: Network, task: Task, method: Method) -> None:
     """Refuse targets that leave nothing, before anything is trained."""
-    weights = sum(network.get_parameter(name).numel() for name in network.prunable)
-    method.targets.check(task, weights)
+    method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
 
 
 def _ticket(

@@ -60,8 +60,7 @@ class Training:
         self.best: Snapshot | None = None
         self.history: list[EpochRecord] = []
         self.begin_stage("train")
-        shapes = {name: weight.shape for name, weight in self.weights.items()}
-        self.apply(masks or Masks.full(task.graph.num_edges, shapes))
+        self.apply(masks or Masks.full(task.graph.num_edges, network.weight_shapes))
 
     def begin_stage(
         self,

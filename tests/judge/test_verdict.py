@@ -7,21 +7,11 @@ import torch
 from torch import nn
 from torch_geometric import nn as pyg
 
-from fastglt import GCN, InputError, Ticket, Verdict, evaluate, set_threads
+from fastglt import GCN, InputError, Ticket, Verdict, evaluate
 from fastglt.judge.verdict import restore_start
 from fastglt.ticket import OtherFeaturesWarning
 from fastglt.training import Training
 from tests.toy_data import CLASSES, FEATURES, USER_MODELS, HandWritten, basic, quick_ticket, seeded, toy_data
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(restored_threads: None) -> None:
-    set_threads(1)
-
-
-@pytest.fixture(scope="module")
-def ticket() -> Ticket:
-    return quick_ticket(isolated=False)
 
 
 @pytest.fixture(scope="module")

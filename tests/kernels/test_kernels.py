@@ -253,7 +253,6 @@ def test_dropout_drops_as_often_in_every_row_and_column() -> None:
         assert worst < 5 * 0.5 / 32  # five standard deviations: one in a thousand such tests would fail by chance
 
 
-@pytest.mark.usefixtures("restored_threads")
 def test_results_do_not_depend_on_the_thread_count() -> None:
     csr = csr_of(randn(300, 300, seed=1) > 1.5)
     values, dense, halves = randn(csr.num_entries, 2), randn(300, 64, seed=2), randn(300, 2, seed=3)
@@ -275,7 +274,6 @@ def test_an_unknown_back_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         spmm(csr, torch.ones(1), torch.ones(1, 1))
 
 
-@pytest.mark.usefixtures("restored_threads")
 def test_set_threads_is_seen_by_both_libraries() -> None:
     import numba
 

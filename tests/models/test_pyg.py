@@ -13,7 +13,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.utils import dropout_edge, to_torch_csr_tensor
 
-from fastglt import InputError, Mask, evaluate, find_ticket, set_threads
+from fastglt import InputError, Mask, evaluate, find_ticket
 from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.models import PyGNetwork
@@ -37,11 +37,6 @@ from tests.toy_data import (
 )
 
 IN, OUT = FEATURES, CLASSES
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(restored_threads: None) -> None:
-    set_threads(1)
 
 
 def mlp(*norms: nn.Module) -> nn.Module:

@@ -22,7 +22,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
 
     seconds = _seconds_per_epoch(prepared)
     task, targets, budget = prepared.task, prepared.method.targets, prepared.method.budget
-    weights = sum(prepared.network.get_parameter(name).numel() for name in prepared.network.prunable)
+    weights = sum(shape.numel() for shape in prepared.network.weight_shapes.values())
     plan = {
         "dataset": prepared.dataset.name,
         "nodes": task.graph.num_nodes,

@@ -22,6 +22,11 @@ class Network(nn.Module, ABC):
         """The names of the parameters that are weight matrices to prune."""
 
     @property
+    def weight_shapes(self) -> dict[str, torch.Size]:
+        """The shape of each prunable matrix, in order."""
+        return {name: self.get_parameter(name).shape for name in self.prunable}
+
+    @property
     @abstractmethod
     def spec(self) -> dict[str, Any]:
         """What describes the network in a ticket; plain JSON values."""
