@@ -26,13 +26,16 @@ def list_datasets(
 
     from fastglt.data import catalogue
 
-    entries = [asdict(entry) for entry in catalogue(data_root)]
+    entries = catalogue(data_root)
     if json_output:
-        typer.echo(json.dumps(entries))
+        typer.echo(json.dumps([asdict(entry) for entry in entries]))
         return
     table = Table()
-    for column in entries[0]:
-        table.add_column(column)
+    table.add_column("name", no_wrap=True)
+    table.add_column("graph")
+    table.add_column("where", overflow="fold")
     for entry in entries:
-        table.add_row(*("" if value is None else str(value) for value in entry.values()))
+        sizes = {"nodes": entry.nodes, "edges": entry.edges, "features": entry.features, "classes": entry.classes}
+        known = [f"{int(size):,} {name}" for name, size in sizes.items() if size is not None]
+        table.add_row(entry.name, "\n".join([entry.about, ", ".join(known)]).strip(), entry.where)
     Console().print(table)
