@@ -109,13 +109,11 @@ def test_a_search_can_bring_its_dense_twin() -> None:
     network = as_network("gcn", task, hidden=8, seed=0)
     method = make("fastglt", targets=Targets(graph_sparsity=0.3, weight_sparsity=0.5), budget=QUICK)
     found = find(network, task, method, seed=0)
-    assert found.dense is not None
-    assert found.ticket.scores["dense_test"] == found.dense.best.scores.test
-    assert found.isolated is not None
-    assert [record.epoch for record in found.isolated.history] == [1, 2, 3, 4, 5, 6]
+    assert found.ticket.scores["dense_test"] == found.phases["dense"].best.scores.test
+    assert [record.epoch for record in found.phases["isolated"].history] == [1, 2, 3, 4, 5, 6]
     verdict = evaluate(found.ticket, None, toy_data(), seeds=[0])
-    assert verdict.dense_scores == (found.dense.best.scores.test,)
-    assert verdict.ticket_scores == (found.isolated.best.scores.test,)
+    assert verdict.dense_scores == (found.phases["dense"].best.scores.test,)
+    assert verdict.ticket_scores == (found.phases["isolated"].best.scores.test,)
 
 
 def test_data_without_test_nodes_has_no_test_scores() -> None:

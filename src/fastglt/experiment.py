@@ -100,17 +100,13 @@ class Prepared:
         found = find(self.network, self.task, self.method, seed=seed, journal=folder, progress=progress)
         found.ticket.save(folder.path / "ticket.safetensors")
         metrics = self._metrics(found)
-        phases = {"search": found.search, "isolated": found.isolated, "dense": found.dense}
-        histories = {name: result.history for name, result in phases.items() if result is not None}
-        folder.complete(metrics, histories)
+        folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 
     def _metrics(self, found: Found) -> dict[str, Any]:
         masks, scores = found.ticket.masks, {name: _number(value) for name, value in found.ticket.scores.items()}
         dense = Masks.full(self.task.graph.num_edges, self.network.weight_shapes)
         dense_cost, ticket_cost = (count_macs(self.network, self.task, kept) for kept in (dense, masks))
-        assert found.dense is not None
-        assert found.isolated is not None
         return {
             "dataset": self.dataset.name,
             "model": self.experiment.model,
@@ -127,11 +123,9 @@ class Prepared:
             **scores,
             "winning_search": _wins(scores, "search"),
             "winning_isolated": _wins(scores, "isolated"),
-            "search_best_epoch": found.search.best.epoch,
+            "search_best_epoch": found.phases["search"].best.epoch,
             "epochs": self.method.budget.epochs,
-            "search_seconds": found.search.seconds,
-            "isolated_seconds": found.isolated.seconds,
-            "dense_seconds": found.dense.seconds,
+            **{f"{name}_seconds": result.seconds for name, result in found.phases.items()},
             "macs_dense": dense_cost.macs,
             "macs_ticket": ticket_cost.macs,
             "macs_paper_dense": dense_cost.macs_paper,

@@ -1,6 +1,7 @@
 """From a model and a graph to a ticket: search, then train in isolation, then (by choice) the dense twin."""
 
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A ticket and the runs behind it."""
+    """A ticket and the trainings behind it: search and, where asked for, isolated and dense."""
 
     ticket: Ticket
-    search: PhaseResult
-    isolated: PhaseResult | None
-    dense: PhaseResult | None
+    phases: Mapping[str, PhaseResult]
 
 
 def find_ticket(
@@ -83,14 +82,13 @@ def find(
     search = run_phase(
         "search", lambda: Training(network, task, method.budget.recipe, seed=seed), method, journal, progress
     )
-    common = {"seed": seed, "journal": journal, "progress": progress}
-    alone = twin = None
-    if isolated:
-        alone = train_fixed("isolated", network, task, method.budget, masks=search.best.masks, **common)  # type: ignore[arg-type]
-    if dense:
-        twin = train_fixed("dense", network, task, method.budget, **common)  # type: ignore[arg-type]
-    ticket = _ticket(network, task, method, seed, search, alone, twin)
-    return Found(ticket=ticket, search=search, isolated=alone, dense=twin)
+    phases = {"search": search}
+    for phase, wanted, masks in (("isolated", isolated, search.best.masks), ("dense", dense, None)):
+        if wanted:
+            phases[phase] = train_fixed(
+                phase, network, task, method.budget, seed=seed, masks=masks, journal=journal, progress=progress
+            )
+    return Found(ticket=_ticket(network, task, method, seed, phases), phases=phases)
 
 
 def as_network(
@@ -122,24 +120,15 @@ def check_targets(network: Network, task: Task, method: Method) -> None:
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
 
 
-def _ticket(
-    network: Network,
-    task: Task,
-    method: Method,
-    seed: int,
-    search: PhaseResult,
-    isolated: PhaseResult | None,
-    dense: PhaseResult | None,
-) -> Ticket:
-    best = search.best
+def _ticket(network: Network, task: Task, method: Method, seed: int, phases: Mapping[str, PhaseResult]) -> Ticket:
+    best = phases["search"].best
     prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
-    initial = {
-        name.removeprefix(prefix): value.detach().cpu().clone() for name, value in network.state_dict().items()
-    }
+    state = network.state_dict()
+    initial = {name.removeprefix(prefix): value.detach().cpu().clone() for name, value in state.items()}
     initial_hash = state_hash(initial)
     recipe = isinstance(network, Backbone) and state_hash(build(network.spec).state_dict()) == initial_hash
     runs = {"search": best.scores, "search_unweighted": _unweighted(network, task, method, best, seed)}
-    runs |= {name: run.best.scores for name, run in (("isolated", isolated), ("dense", dense)) if run is not None}
+    runs |= {name: result.best.scores for name, result in phases.items()}
     weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
     kept = best.masks.edges.kept
     return Ticket(
@@ -162,8 +151,8 @@ def _ticket(
         initial_from="recipe" if recipe else "file",
         versions=versions(),
         load_initial=lambda: initial,
-        history=search.history,
-        seconds={"search": search.seconds},
+        history=phases["search"].history,
+        seconds={name: result.seconds for name, result in phases.items()},
     )
 
 
