@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test lint coverage clean
+.PHONY: help demo test lint clean
 
 help:
 	@echo "make demo    find a graph lottery ticket on the bundled digits graph"

@@ -9,10 +9,10 @@ import argparse
 from statistics import fmean, stdev
 
 from fastglt.experiment import Experiment
-from fastglt.judge.verdict import train_fixed
 from fastglt.kernels import set_threads
 from fastglt.methods import Targets
 from fastglt.paper import budget_for
+from fastglt.phases import train_fixed
 from fastglt.process import keep_freed_memory
 
 

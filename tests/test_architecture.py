@@ -83,8 +83,17 @@ def imported_layers(layer: str) -> set[str]:
             "training",
             {"errors", "masks", "models", "records", "seeds", "task", "methods"},
         ),  # methods for types only
-        ("checkpoint", {"masks", "records", "training"}),
+        ("container", set()),
+        ("storage", {"errors"}),
+        ("checkpoint", {"container", "masks", "records", "training"}),
         ("methods", {"errors", "masks", "schedules", "scores", "seeds", "task", "training"}),
+        ("phases", {"masks", "methods", "models", "records", "task", "training"}),
+        (
+            "ticket",
+            {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},
+        ),  # its file on demand
+        ("fitting", {"errors", "masks", "models", "task", "ticket"}),
+        ("judge", {"errors", "fitting", "masks", "methods", "models", "phases", "task", "ticket"}),
     ],
 )
 def test_a_layer_imports_only_what_lies_below(layer: str, allowed: set[str]) -> None:

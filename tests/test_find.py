@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from fastglt import GAT, GCN, GIN, Budget, InputError, evaluate, find_ticket
-from fastglt.find import as_network, find
+from fastglt.find import find
+from fastglt.fitting import as_network
 from fastglt.methods import METHODS, Targets, make
 from fastglt.models import PyGNetwork
 from fastglt.task import Task

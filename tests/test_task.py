@@ -148,3 +148,20 @@ def test_to_the_same_device_keeps_the_parts() -> None:
     moved = task.to("cpu")
     assert moved.graph is task.graph
     assert moved.x is task.x
+
+
+def test_labels_of_nodes_in_no_split_make_no_classes() -> None:
+    data = data_with(y=torch.tensor([0, 1, 0, 1, 0, 10**7]), test_mask=None)
+    assert Task.from_data(data).num_classes == 2
+
+
+def test_roc_auc_needs_both_classes_where_it_is_measured() -> None:
+    data = data_with()
+    data.y = torch.where(data.val_mask, 1, data.y)
+    with pytest.raises(InputError, match=r"both classes among the val nodes \(got 1 alone\)"):
+        Task.from_data(data, metric="roc_auc")
+
+
+def test_an_unknown_device_is_named() -> None:
+    with pytest.raises(InputError, match=r"unknown device .* did you mean 'cuda'"):
+        Task.from_data(data_with()).to("cdua")

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastglt.container import own_copies
 from fastglt.masks import Mask, Masks
 from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.training import Training
@@ -34,7 +35,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
         best_tensors, meta["best"] = pack_snapshot(training.best)
         tensors |= {f"best/{name}": value for name, value in best_tensors.items()}
     meta["names"] = list(tensors)
-    return {name: value.detach().cpu().clone() for name, value in tensors.items()}, meta
+    return own_copies(tensors), meta
 
 
 def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
@@ -72,7 +73,7 @@ def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
     """A snapshot alone, for the result of a finished phase."""
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
-    tensors = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+    tensors = own_copies(tensors)
     return tensors, {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "names": list(tensors)}
 
 

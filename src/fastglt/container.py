@@ -13,12 +13,12 @@ _KEY = "fastglt"  # the one key of safetensors' own metadata: several would come
 
 
 def to_bytes(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
-    """The same tensors and metadata always give the same bytes."""
-    return save(own_copies(tensors), {_KEY: json.dumps(meta)})
+    """The same tensors and metadata always give the same bytes; no two tensors may share memory."""
+    return save(dict(tensors), {_KEY: json.dumps(meta)})
 
 
 def own_copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies, because safetensors refuses tensors that share memory."""
+    """Contiguous copies on the CPU that share no memory, as `to_bytes` needs them."""
     copies = {name: torch.empty(value.shape, dtype=value.dtype) for name, value in tensors.items()}
     return {name: copy.copy_(tensors[name].detach()) for name, copy in copies.items()}
 

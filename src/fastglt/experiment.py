@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 
+from fastglt import kernels
 from fastglt.data import Dataset, load
 from fastglt.errors import InputError, unknown_name
-from fastglt.find import Found, as_network, check_targets, find
+from fastglt.find import Found, check_targets, find
+from fastglt.fitting import as_network
 from fastglt.judge.cost import count_macs
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
@@ -92,6 +94,7 @@ class Prepared:
             "split_seed": chosen.split_seed,
             "threads": chosen.threads or available_threads(),
             "device": chosen.device,
+            "backend": kernels.backend(),
         }
 
     def run(self, folder: RunFolder, progress: Progress | None = None) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from fastglt.errors import InputError, unknown_name
-from fastglt.judge.verdict import check_fits, train_fixed
+from fastglt.fitting import as_network
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
-from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
-from fastglt.phases import Journal, PhaseResult, Progress, run_phase
+from fastglt.models import Backbone, Network, PyGNetwork, build
+from fastglt.phases import Journal, PhaseResult, Progress, run_phase, train_fixed
 from fastglt.records import Scores, Snapshot
-from fastglt.seeds import derive
+from fastglt.seeds import derive, own_random_state
 from fastglt.task import Task
 from fastglt.ticket import Ticket, state_hash
 from fastglt.training import Training
@@ -55,7 +54,8 @@ def find_ticket(
     `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat"), or any PyG model; the model and
     the data are left as they are. Its current weights are Θ0. `options` are the method's own, such as
     ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
-    halves the time and leaves its isolated scores out.
+    halves the time and leaves its isolated scores out. PyTorch's random numbers belong to the whole process:
+    run several searches at a time in processes, not in threads.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     chosen = make(method, targets=targets, budget=budget or Budget(), **options)
@@ -89,30 +89,6 @@ def find(
                 phase, network, task, method.budget, seed=seed, masks=masks, journal=journal, progress=progress
             )
     return Found(ticket=_ticket(network, task, method, seed, phases), phases=phases)
-
-
-def as_network(
-    model: nn.Module | str,
-    task: Task,
-    *,
-    hidden: int,
-    seed: int,
-    prunable: list[str] | None = None,
-    soft_edges: bool = True,
-) -> Network:
-    """One of our backbones by name or as it is, or a user's PyG model wrapped."""
-    if prunable is not None and isinstance(model, str | Network):
-        raise InputError(f"prunable is for PyG models; fastglt's own prune every weight matrix (got {prunable})")
-    if isinstance(model, str):
-        if model not in BACKBONES:
-            raise unknown_name("model", model, BACKBONES)
-        shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_classes}
-        return build({"name": model, **shape, "seed": seed})
-    if not isinstance(model, nn.Module):
-        raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
-    network = model if isinstance(model, Network) else PyGNetwork(model, prunable=prunable)
-    check_fits(network, task, soft_edges=soft_edges)
-    return network
 
 
 def check_targets(network: Network, task: Task, method: Method) -> None:
@@ -160,7 +136,7 @@ def _unweighted(network: Network, task: Task, method: Method, best: Snapshot, se
     """The search's best network with every kept edge's score set to 1."""
     training = Training(network, task, method.budget.recipe, seed=seed, masks=best.masks)
     training.network.load_state_dict(best.state)
-    with torch.random.fork_rng(devices=[]):
+    with own_random_state(task.y.device):
         torch.manual_seed(derive(seed, "unweighted"))  # for a model that draws random numbers even here
         return training.evaluate()
 

@@ -143,6 +143,8 @@ class Graph:
         """
         key = (0 if nodes is None else id(nodes), depth, self_loops)
         if key not in self._hops:  # the nodes are kept too, so that their id stays theirs
+            if len(self._hops) >= _REMEMBERED:
+                self._hops.pop(next(iter(self._hops)))
             self._hops[key] = (nodes, self._find_hops(nodes, depth, self_loops))
         return self._hops[key][1]
 
@@ -185,6 +187,7 @@ class Graph:
         return received + self.loops.bincount(minlength=self.num_nodes)
 
 
+_REMEMBERED = 8  # sets of nodes whose hops are kept
 _Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer
 
 

@@ -28,7 +28,7 @@ class Mask:
             odd = values[(values != 0) & (values != 1)]
             if odd.numel():
                 raise InputError(f"a mask holds only 0 and 1 (got {odd.flatten()[0].item()})")
-        self.kept = values.bool()
+        self.kept = values.to(torch.bool, copy=True)
         self.count = int(self.kept.sum())
 
     @staticmethod

@@ -4,8 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastglt.methods.base import Method
+from fastglt.masks import Masks
+from fastglt.methods.base import Budget, FixedMasks, Method
+from fastglt.models.base import Network
 from fastglt.records import EpochRecord, Snapshot
+from fastglt.task import Task
 from fastglt.training import Training, train
 
 
@@ -63,3 +66,24 @@ def run_phase(
     result = PhaseResult(best=best, history=tuple(training.history), seconds=before + time.monotonic() - began)
     journal.finish(phase, result)
     return result
+
+
+def train_fixed(
+    phase: str,
+    network: Network,
+    task: Task,
+    budget: Budget,
+    *,
+    seed: int,
+    masks: Masks | None = None,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> PhaseResult:
+    """Train from the network's weights under fixed masks: the dense network, or a ticket in isolation."""
+    return run_phase(
+        phase,
+        lambda: Training(network, task, budget.recipe, seed=seed, masks=masks),
+        FixedMasks(budget=budget),
+        journal or Journal(),
+        progress,
+    )

@@ -1,4 +1,4 @@
-"""How a fastglt process uses the machine: threads and memory."""
+"""How a fastglt process uses the machine's memory."""
 
 import ctypes
 import resource

@@ -44,18 +44,23 @@ class RunFolder(Journal):
             _lock(lock, self.path)
             if not (self.path / "run.json").exists():
                 write_atomically(self.path / "run.json", _json({"settings": self.settings}))
-            yield self.metrics()
-
-    def metrics(self) -> dict[str, Any] | None:
-        """What a finished run reported."""
-        path = self.path / "metrics.json"
-        return json.loads(path.read_text()) if path.exists() else None
+            finished = _read_json(self.path / "metrics.json", "macs_ticket")
+            self._sweep(finished is not None)
+            yield finished
 
     def complete(self, metrics: Mapping[str, Any], histories: Mapping[str, Sequence[EpochRecord]]) -> None:
         """Write history and metrics, the metrics last; then the checkpoints can go."""
         write_atomically(self.path / "history.csv", _history(histories))
         write_atomically(self.path / "metrics.json", _json(metrics))
-        shutil.rmtree(self._checkpoints, ignore_errors=True)
+        self._sweep(True)
+
+    def _sweep(self, finished: bool) -> None:
+        """Remove what a kill may have left half-written and, once the run is finished, its checkpoints."""
+        for folder in (self.path, self._checkpoints):
+            for torn in folder.glob(".*.*"):
+                torn.unlink(missing_ok=True)
+        if finished:
+            shutil.rmtree(self._checkpoints, ignore_errors=True)
 
     def finished(self, phase: str) -> PhaseResult | None:
         """A phase that is done is not run again."""
@@ -76,7 +81,7 @@ class RunFolder(Journal):
         return float(meta["seconds"])
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
-        """Write a checkpoint when it is time to: never more than a twentieth of the run is spent on them."""
+        """Write a checkpoint when it is time to; they may take a twentieth of the run, unless asked for always."""
         began = time.monotonic()
         if not self.stop and began < self._next:
             return
@@ -103,7 +108,8 @@ class RunFolder(Journal):
         if not path.exists():
             return None
         try:
-            content = path.read_bytes()
+            with disk_errors(path, "read"):
+                content = path.read_bytes()
             return read_tensors(content), read_meta(content)
         except ValueError as error:
             raise InputError(f"'{path}' is damaged ({error}); remove it to start that phase again") from None
@@ -114,20 +120,17 @@ class RunFolder(Journal):
             raise InputError(
                 f"the run's folder must be a folder (got the file '{self.path}'); choose another --out"
             )
-        settings_file = self.path / "run.json"
-        if not settings_file.exists():
-            others = [name for name in os.listdir(self.path) if name != ".lock"] if self.path.exists() else []
-            others = [name for name in others if not name.startswith(".run.json.")]
+        before = _read_json(self.path / "run.json", "settings")
+        if before is None:
+            names = os.listdir(self.path) if self.path.exists() else []
+            others = [name for name in names if name != ".lock" and not name.startswith(".run.json.")]
             if others:
                 raise InputError(
                     f"the run's folder must be new or of the same run (got '{self.path}' with "
                     f"'{others[0]}' in it); choose another --out"
                 )
             return
-        try:
-            before = json.loads(settings_file.read_text())["settings"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"'{settings_file}' is damaged; choose another --out") from None
+        before = before["settings"]
         changed = sorted(name for name in before | self.settings if before.get(name) != self.settings.get(name))
         if changed:
             name = changed[0]
@@ -139,9 +142,28 @@ class RunFolder(Journal):
 
 def _lock(file: IO[str], path: Path) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise MachineError(f"another process is working in '{path}'; wait for it or choose another --out") from None
+        with disk_errors(path, "lock"):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except MachineError as error:
+        if isinstance(error.__cause__, BlockingIOError):
+            message = f"another process is working in '{path}'; wait for it or choose another --out"
+            raise MachineError(message) from None
+        raise
+
+
+def _read_json(path: Path, key: str) -> Any:
+    """A JSON object that has a key; None where there is no file."""
+    if not path.exists():
+        return None
+    with disk_errors(path, "read"):
+        text = path.read_text(errors="replace")
+    try:
+        content = json.loads(text)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or key not in content:
+        raise InputError(f"'{path}' is damaged; choose another --out")
+    return content
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

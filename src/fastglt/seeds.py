@@ -1,6 +1,7 @@
 """Independent random streams from one seed, named by what they are for."""
 
 import hashlib
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
@@ -15,6 +16,11 @@ def derive(seed: int, *purpose: object) -> int:
     """
     text = "/".join(map(str, (seed, *purpose)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+def own_random_state(device: torch.device) -> AbstractContextManager[None]:
+    """Let PyTorch's random numbers be seeded within, on the CPU and on a device; the caller's go on afterwards."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 def uniform(shape: tuple[int, ...], bound: float, seed: int) -> Tensor:

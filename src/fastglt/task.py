@@ -29,6 +29,7 @@ def roc_auc(logits: Tensor, labels: Tensor) -> float:
     return float(roc_auc_score(labels.cpu().numpy(), margin))
 
 
+DEVICES = ("cpu", "cuda", "mps", "xpu")
 METRICS = {"accuracy": accuracy, "roc_auc": roc_auc}
 
 
@@ -54,9 +55,9 @@ class Task:
         x, y = _features(data), _labels(data)
         splits = {name: _split(data, name) for name in ("train", "val", "test")}
         _check_disjoint(splits)
-        num_classes = int(y.max()) + 1
-        if metric == "roc_auc" and num_classes != 2:
-            raise InputError(f"roc_auc needs two classes (got {num_classes})")
+        num_classes = int(y[torch.cat(list(splits.values()))].max()) + 1
+        if metric == "roc_auc":
+            _check_two_classes(y, num_classes, splits)
         return Task(
             graph=Graph.from_data(data), x=Features(x), y=y, num_classes=num_classes, metric=metric, **splits
         )
@@ -82,6 +83,9 @@ class Task:
 
 
 def _usable(device: torch.device | str) -> torch.device:
+    kind = str(device).partition(":")[0]
+    if kind not in DEVICES:
+        raise unknown_name("device", kind, DEVICES)
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
@@ -140,6 +144,15 @@ def _split(data: "Data", name: str) -> Tensor:
     if name != "test" and not bool(mask.any()):
         raise InputError(f"data.{name}_mask must select at least one node (got an empty mask)")
     return mask.nonzero().squeeze(1)
+
+
+def _check_two_classes(y: Tensor, num_classes: int, splits: dict[str, Tensor]) -> None:
+    if num_classes != 2:
+        raise InputError(f"roc_auc needs two classes (got {num_classes})")
+    for name in ("val", "test"):
+        found = y[splits[name]].unique().tolist()  # type: ignore[no-untyped-call]
+        if len(found) == 1:
+            raise InputError(f"roc_auc needs both classes among the {name} nodes (got {found[0]} alone)")
 
 
 def _check_disjoint(splits: dict[str, Tensor]) -> None:

@@ -34,9 +34,9 @@ class Ticket:
     `find_ticket` makes one; `save` and `load` keep it in a small file.
     """
 
-    masks: Masks
-    weights: Mapping[str, Tensor]  # the search's trained state; pruned weights are zero
-    edge_scores: Tensor | None  # of the kept edges, in edge order
+    masks: Masks = field(repr=False)
+    weights: Mapping[str, Tensor] = field(repr=False)  # the search's trained state; pruned weights are zero
+    edge_scores: Tensor | None = field(repr=False)  # of the kept edges, in edge order
     model: Mapping[str, Any]  # the network's spec
     config: Mapping[str, Any]  # method, its options, targets and budget
     seed: int

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fastglt.container import read_meta, read_tensors, to_bytes
+from fastglt.container import own_copies, read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models import build
@@ -60,7 +60,7 @@ def encode(ticket: Ticket) -> bytes:
     header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: _json_ready(getattr(ticket, name)) for name in _PLAIN}
-    content = to_bytes(tensors, header)
+    content = to_bytes(own_copies(tensors), header)
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
 
@@ -161,7 +161,7 @@ def _header(content: bytes, source: str) -> dict[str, Any]:
 
 def _save_initial(ticket: Ticket, path: Path) -> None:
     if not path.exists():
-        write_atomically(path, to_bytes(ticket.initial, {}))
+        write_atomically(path, to_bytes(own_copies(ticket.initial), {}))
     elif state_hash(_read_initial(path)) != ticket.initial_hash:
         raise InputError(f"'{path}' belongs to another ticket; save this one in a folder of its own")
 

@@ -18,7 +18,7 @@ from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
 from fastglt.records import EpochRecord, Scores, Snapshot
-from fastglt.seeds import derive
+from fastglt.seeds import derive, own_random_state
 from fastglt.task import Task
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Training:
 
 def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:
     """Run a method to its end; returns the network at its best epoch. The caller's random state is kept."""
-    with torch.random.fork_rng(devices=[]):
+    with own_random_state(training.task.y.device):
         if training.epoch == 0:
             method.begin(training)
         while not method.finished(training):

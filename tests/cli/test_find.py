@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 
 from fastglt import Ticket
 
@@ -102,7 +103,9 @@ def test_the_default_folder_names_the_run(find: Cli, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert find("--quiet").code == 0
     (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.endswith("-gcn-fastglt-g20-w90-s0")
+    assert folder.name.startswith("synthetic-gcn-fastglt-g20-w90-s0-")
+    assert find("--quiet", "--lr", "0.01").code == 0
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_folder_in_use_is_refused(find: Cli, tmp_path: Path) -> None:
@@ -185,6 +188,7 @@ BAD = {
     "checkpoint": (("--checkpoint-every", "-1"), "checkpoint_every must not be negative"),
     "missing file": (("--dataset", "no/such.npz"), "no/such.npz"),
     "wrong type": (("--seed", "zero"), "'--seed'"),
+    "unknown device": (("--device", "cdua"), "did you mean 'cuda'"),
     "unknown start": (("--start", "oneshoot"), "did you mean 'oneshot'"),
     "unknown edge score": (("--edge-score", "degre"), "did you mean 'degree'"),
 }
@@ -244,8 +248,9 @@ def test_bad_data_is_one_clear_line(cli: Cli, tmp_path: Path, changes: dict[str,
     assert not (tmp_path / "run").exists()
 
 
-def test_an_unknown_device_is_the_machines_fault(find: Cli, tmp_path: Path) -> None:
-    result = find("--device", "warp", "--out", tmp_path / "run")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_missing_device_is_the_machines_fault(find: Cli, tmp_path: Path) -> None:
+    result = find("--device", "cuda", "--out", tmp_path / "run")
     assert result.code == 1
     assert "try 'cpu'" in result.err
 

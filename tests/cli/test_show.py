@@ -3,7 +3,10 @@
 import pickle
 from pathlib import Path
 
+import torch
+
 import fastglt
+from tests.toy_data import quick_ticket, toy_data
 
 from .conftest import Cli
 
@@ -51,3 +54,13 @@ def test_version(cli: Cli) -> None:
 def test_no_command_shows_help(cli: Cli) -> None:
     result = cli()
     assert "Usage" in result.out + result.err
+
+
+def test_a_score_without_test_nodes_is_null(cli: Cli, tmp_path: Path) -> None:
+    data = toy_data()
+    data.test_mask = torch.zeros_like(data.test_mask)
+    quick_ticket(data=data).save(tmp_path / "ticket.safetensors")
+    result = cli("show", tmp_path / "ticket.safetensors", "--json")
+    assert result.document["scores"]["search_test"] is None
+    assert "NaN" not in result.out
+    assert "–" in cli("show", tmp_path / "ticket.safetensors").out

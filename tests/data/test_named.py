@@ -11,7 +11,7 @@ def test_every_named_set_is_listed_with_its_size() -> None:
     entries = {entry.name: entry for entry in catalogue()}
     assert list(entries) == list(NAMED)
     cora = entries["cora"]
-    assert (cora.nodes, cora.edges, cora.features, cora.classes) == ("2708", "5278", "1433", "7")
+    assert (cora.nodes, cora.edges, cora.features, cora.classes) == (2708, 5278, 1433, 7)
     assert entries["tolokers"].metric == "roc_auc"
     assert entries["synthetic"].nodes is None
     assert all(entry.about and "\n" not in entry.about for entry in entries.values())

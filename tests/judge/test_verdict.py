@@ -8,7 +8,7 @@ from torch import nn
 from torch_geometric import nn as pyg
 
 from fastglt import GCN, InputError, Ticket, Verdict, evaluate
-from fastglt.judge.verdict import restore_start
+from fastglt.fitting import restore_start
 from fastglt.ticket import OtherFeaturesWarning
 from fastglt.training import Training
 from tests.toy_data import CLASSES, FEATURES, USER_MODELS, HandWritten, basic, quick_ticket, seeded, toy_data
@@ -66,7 +66,8 @@ def test_one_seed_proves_nothing() -> None:
 def test_what_people_read_is_in_per_cent_and_names_both_rules() -> None:
     assert str(verdict([0.80, 0.82, 0.81], [0.81, 0.82, 0.80])) == (
         "winning by the plain rule; not shown to be non-inferior (margin 1 points, p = 0.113): ticket "
-        "81.00 ± 1.00 %, dense 81.00 ± 1.00 %, difference +0.00 points, n = 3 (test, alone from the same start)"
+        "81.00 ± 1.00 %, dense 81.00 ± 1.00 %, difference +0.00 points (90 % interval -1.69 to +1.69), n = 3 "
+        "(test, alone from the same start)"
     )
 
 

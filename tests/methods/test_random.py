@@ -20,11 +20,12 @@ def test_the_masks_stand_before_the_first_epoch_and_stay() -> None:
     assert train(training_of(), method).masks == masks
 
 
-def test_it_trains_from_the_initial_weights_without_scores() -> None:
+def test_it_trains_from_the_initial_weights_as_every_sparse_search_does() -> None:
     network = GCN(12, 8, 3)
     training = training_of(network=network)
     method_of("random", 0.5, 0.9).begin(training)
-    assert training.edge_score is None
+    assert training.edge_score is not None
+    assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
     for name, mask in training.masks.weights.items():
         assert torch.equal(training.weights[name].detach(), network.get_parameter(name).detach() * mask.kept)
 

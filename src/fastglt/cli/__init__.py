@@ -21,6 +21,8 @@ app.command("find", epilog=find.EXAMPLES)(find.find)
 app.command("show")(show.show)
 app.add_typer(data.app, name="data")
 
+_NO_MEMORY = "not enough memory; try a smaller --hidden or a smaller graph"
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -44,10 +46,14 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail("interrupted", 130)
     except MemoryError:
-        _fail("not enough memory; try a smaller --hidden or a smaller graph", 1)
-    except BrokenPipeError:
+        _fail(_NO_MEMORY, 1)
+    except RuntimeError as error:  # what torch raises instead, on a CPU and on a GPU
+        if "DefaultCPUAllocator" not in str(error) and type(error).__name__ != "OutOfMemoryError":
+            raise
+        _fail(_NO_MEMORY, 1)
+    except OSError as error:  # standard output is closed, or its disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _fail(f"cannot write the result ({error.strerror})", 1)
 
 
 def _fail(message: str, code: int) -> None:

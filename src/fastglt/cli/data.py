@@ -36,6 +36,6 @@ def list_datasets(
     table.add_column("where", overflow="fold")
     for entry in entries:
         sizes = {"nodes": entry.nodes, "edges": entry.edges, "features": entry.features, "classes": entry.classes}
-        known = [f"{int(size):,} {name}" for name, size in sizes.items() if size is not None]
+        known = [f"{size:,} {name}" for name, size in sizes.items() if size is not None]
         table.add_row(entry.name, "\n".join([entry.about, ", ".join(known)]).strip(), entry.where)
     Console().print(table)

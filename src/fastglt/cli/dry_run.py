@@ -20,9 +20,11 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     from fastglt.process import peak_memory
     from fastglt.schedules import kept_count
 
-    seconds = _seconds_per_epoch(prepared)
+    per_epoch = _seconds_per_epoch(prepared)
     task, targets, budget = prepared.task, prepared.method.targets, prepared.method.budget
     weights = sum(shape.numel() for shape in prepared.network.weight_shapes.values())
+    epochs = prepared.method.epochs + (_PHASES - 1) * budget.epochs
+    seconds = per_epoch * epochs
     plan = {
         "dataset": prepared.dataset.name,
         "nodes": task.graph.num_nodes,
@@ -34,8 +36,8 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         "method": prepared.method.name,
         "edges_to_keep": kept_count(targets.graph_sparsity, task.graph.num_edges),
         "weights_to_keep": kept_count(targets.weight_sparsity, weights),
-        "epochs": prepared.method.epochs + (_PHASES - 1) * budget.epochs,
-        "seconds": seconds * (prepared.method.epochs + (_PHASES - 1) * budget.epochs),
+        "epochs": epochs,
+        "seconds": seconds,
         "memory_mb": peak_memory() / 2**20,
     }
     if as_json:
@@ -48,7 +50,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
         "epochs": f"{plan['epochs']:,} (search, ticket in isolation, dense)",
-        "time": f"about {_duration(float(str(plan['seconds'])))}",
+        "time": f"about {_duration(seconds)}",
         "memory": f"about {plan['memory_mb']:,.0f} MB",
     }
     for name, text in rows.items():
@@ -57,19 +59,22 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
 
 
 def _seconds_per_epoch(prepared: "Prepared") -> float:
-    import torch
-
+    from fastglt.checkpoint import pack
+    from fastglt.container import to_bytes
+    from fastglt.seeds import own_random_state
     from fastglt.training import Training
 
     method = prepared.method
-    with torch.random.fork_rng(devices=[]):
+    with own_random_state(prepared.task.y.device):
         training = Training(prepared.network, prepared.task, method.budget.recipe, seed=0)
         method.begin(training)
         training.run_epoch(method.extra_loss)  # compiles and warms up
         began = time.monotonic()
         for _ in range(_PROBE_EPOCHS):
             training.run_epoch(method.extra_loss)
-    return (time.monotonic() - began) / _PROBE_EPOCHS
+        seconds = time.monotonic() - began
+        to_bytes(*pack(training))  # for the memory that a checkpoint takes
+    return seconds / _PROBE_EPOCHS
 
 
 def _duration(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """`fastglt find`: from a dataset and a model to a ticket on disk."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -134,7 +135,7 @@ def find(
 
         describe(prepared, as_json=json_output)
         return
-    metrics = _run(prepared, out or _default_folder(experiment), checkpoint_every, quiet=quiet)
+    metrics = _run(prepared, out or _default_folder(prepared), checkpoint_every, quiet=quiet)
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
@@ -162,6 +163,7 @@ def _experiment(
     from fastglt.paper import budget_for
 
     defaults = asdict(budget_for(arguments["dataset"].lower(), arguments["model"]))
+    defaults["interval"] = min(defaults["interval"], training.get("denoise_epochs", defaults["interval"]))
     return Experiment(
         targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
         budget=Budget(**{**defaults, **training}),
@@ -194,8 +196,11 @@ def _run(prepared: "Prepared", out: Path, checkpoint_every: float, *, quiet: boo
             return prepared.run(folder, reporter.after_epoch)
 
 
-def _default_folder(experiment: "Experiment") -> Path:
-    targets = experiment.targets
-    name = f"{Path(experiment.dataset).stem}-{experiment.model}-{experiment.method}"
-    name += f"-g{100 * targets.graph_sparsity:g}-w{100 * targets.weight_sparsity:g}-s{experiment.seed}"
-    return Path("runs") / re.sub(r"[^\w.=,-]", "_", name)
+def _default_folder(prepared: "Prepared") -> Path:
+    """A name that tells the run, and a digest of all settings that tells it from every other."""
+    settings = prepared.settings
+    dataset = re.sub(r"[^\w.-]", "_", prepared.dataset.name.partition(":")[0])
+    name = f"{dataset}-{prepared.network.name}-{prepared.method.name}"
+    name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}-s{settings['seed']}"
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    return Path("runs") / f"{name}-{digest[:8]}"

@@ -20,10 +20,17 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
     if not isinstance(values, dict):
         raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
-    known = {str(parameter.name) for parameter in context.command.params} - {"config", "help"}
-    defaults = {str(key).replace("-", "_"): value for key, value in values.items()}
-    for key in defaults:
-        if key not in known:
-            raise unknown_name(f"option in '{path}'", key, known)
+    options = {
+        option.lstrip("-").replace("-", "_"): str(parameter.name)
+        for parameter in context.command.params
+        for option in parameter.opts
+        if parameter.name not in ("config", "help")
+    }
+    defaults = {}
+    for key, value in values.items():
+        name = str(key).replace("-", "_")
+        if name not in options:
+            raise unknown_name(f"option in '{path}'", name, options)
+        defaults[options[name]] = value
     context.default_map = {**(context.default_map or {}), **defaults}
     return path

@@ -1,6 +1,7 @@
 """`fastglt show`: what is in a ticket."""
 
 import json
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ def show(
         "weights_kept": masks.weights_kept,
         "weights_total": masks.weights_total,
         "matrices": {name: [mask.count, mask.size] for name, mask in masks.weights.items()},
-        "scores": dict(found.scores),
+        "scores": {name: None if isnan(value) else value for name, value in found.scores.items()},
         "metric": found.config["metric"],
         "budget": found.config["budget"],
         "graph_fingerprint": found.graph_fingerprint,

@@ -36,14 +36,14 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the catalogue; sizes are text, and None where the user decides them."""
+    """One line of the catalogue; sizes are None where the user decides them."""
 
     name: str
     about: str
-    nodes: str | None
-    edges: str | None  # undirected
-    features: str | None
-    classes: str | None
+    nodes: int | None
+    edges: int | None  # undirected
+    features: int | None
+    classes: int | None
     metric: str
     where: str  # "built in", "in <root>", "in cache" or "would be downloaded"
 
@@ -115,7 +115,7 @@ def catalogue(root: Path | str | None = None) -> list[Entry]:
 
 
 def _entry(name: str, named: Named, root: Path | None) -> Entry:
-    nodes, edges, features, classes = map(str, named.size) if named.size else (None,) * 4
+    nodes, edges, features, classes = named.size or (None,) * 4
     return Entry(
         name=name,
         about=named.about,

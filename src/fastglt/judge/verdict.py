@@ -4,44 +4,20 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from fastglt.errors import InputError
-from fastglt.masks import Masks
-from fastglt.methods.base import Budget, FixedMasks
-from fastglt.models import Backbone, Network, build
-from fastglt.models.pyg import PyGNetwork
-from fastglt.phases import Journal, PhaseResult, Progress, run_phase
+from fastglt.fitting import check_fits, restore_start
+from fastglt.methods.base import Budget
+from fastglt.phases import Progress, train_fixed
 from fastglt.task import Task
 from fastglt.ticket import Ticket
-from fastglt.training import Training
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-
-def train_fixed(
-    phase: str,
-    network: Network,
-    task: Task,
-    budget: Budget,
-    *,
-    seed: int,
-    masks: Masks | None = None,
-    journal: Journal | None = None,
-    progress: Progress | None = None,
-) -> PhaseResult:
-    """Train from the network's weights under fixed masks: the dense network, or a ticket in isolation."""
-    return run_phase(
-        phase,
-        lambda: Training(network, task, budget.recipe, seed=seed, masks=masks),
-        FixedMasks(budget=budget),
-        journal or Journal(),
-        progress,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +73,18 @@ class Verdict:
         """The test rejects, at 5 %, that the ticket is worse by the margin or more."""
         return self.p_value < 0.05
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 90 % confidence interval of the difference; NaN for one seed."""
+        if len(self.seeds) < 2:
+            return math.nan, math.nan
+        if len(set(self.differences)) == 1:
+            return self.difference, self.difference
+        from scipy.stats import ttest_rel
+
+        low, high = ttest_rel(self.ticket_scores, self.dense_scores).confidence_interval(0.9)
+        return float(low), float(high)
+
     def __str__(self) -> str:
         dense, ticket = _mean_and_std(self.dense_scores), _mean_and_std(self.ticket_scores)
         plain = "winning" if self.plain_winning else "not winning"
@@ -105,7 +93,8 @@ class Verdict:
             tested = "one seed proves nothing"
         return (
             f"{plain} by the plain rule; {tested} (margin {100 * self.margin:g} points, p = {self.p_value:.3g}): "
-            f"ticket {ticket}, dense {dense}, difference {100 * self.difference:+.2f} points, "
+            f"ticket {ticket}, dense {dense}, difference {100 * self.difference:+.2f} points "
+            f"(90 % interval {100 * self.interval[0]:+.2f} to {100 * self.interval[1]:+.2f}), "
             f"n = {len(self.seeds)} (test, alone from the same start)"
         )
 
@@ -145,57 +134,6 @@ def evaluate(
             scores[name].append(result.best.scores.test)
     dense, alone = tuple(scores["dense"]), tuple(scores["ticket"])
     return Verdict(seeds=seeds, dense_scores=dense, ticket_scores=alone, margin=margin)
-
-
-def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
-    """Refuse a network that cannot be trained for a task, before anything is trained."""
-    if isinstance(network, PyGNetwork):
-        network.probe(task.x, task.graph, task.num_classes, soft_edges=soft_edges)
-    elif isinstance(network, Backbone):
-        if network.in_channels != task.x.num_features:
-            raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
-        if network.out_channels < task.num_classes:
-            raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
-
-
-def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
-    """The network at Θ0 and the masks under its own parameter names."""
-    spec: dict[str, Any] = dict(ticket.model)
-    if spec["name"] != "pyg":
-        _refuse_other_backbone(spec, model)
-        network: Network = build(spec)
-        network.load_state_dict(dict(ticket.initial))
-        return network, ticket.masks
-    owner = spec["class"]
-    if not isinstance(model, nn.Module) or isinstance(model, Network):
-        raise InputError(f"the ticket belongs to a user's model, {owner}; pass that model (got {_name_of(model)})")
-    if not owner.endswith(f".{type(model).__qualname__}"):
-        raise InputError(f"the model must be the one the ticket was found with, {owner} (got {_name_of(model)})")
-    try:
-        wrapped = PyGNetwork(model, prunable=spec["prunable"])
-        wrapped.module.load_state_dict(dict(ticket.initial))
-    except (RuntimeError, InputError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
-    weights = {wrapped.PREFIX + name: mask for name, mask in ticket.masks.weights.items()}
-    return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
-
-
-def _refuse_other_backbone(spec: dict[str, Any], model: object) -> None:
-    name = spec["name"]
-    if isinstance(model, Backbone):
-        shape = {key: value for key, value in spec.items() if key != "seed"}
-        same = shape == {key: value for key, value in model.spec.items() if key != "seed"}
-    else:
-        same = model is None or model == name
-    if not same:
-        raise InputError(
-            f"the ticket belongs to fastglt's own {name}; pass None or that model (got {_name_of(model)})"
-        )
-
-
-def _name_of(model: object) -> str:
-    return f"'{model}'" if isinstance(model, str) else "none" if model is None else type(model).__name__
 
 
 def _mean_and_std(scores: tuple[float, ...]) -> str:

@@ -16,7 +16,7 @@ from fastglt.errors import unknown_name
 from fastglt.kernels import _plain
 from fastglt.kernels.csr import CSR
 
-__all__ = ["CSR", "attention", "dropout", "set_threads", "spmm"]
+__all__ = ["CSR", "attention", "backend", "dropout", "set_threads", "spmm"]
 
 _BACKENDS = ("auto", "numba", "plain")
 
@@ -57,12 +57,17 @@ def set_threads(count: int) -> None:
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
 
 
-def _compiled(x: Tensor) -> bool:
-    """Whether the compiled kernels serve this tensor."""
+def backend() -> str:
+    """What `FASTGLT_BACKEND` asks for."""
     choice = os.environ.get("FASTGLT_BACKEND", "auto")
     if choice not in _BACKENDS:
         raise unknown_name("FASTGLT_BACKEND", choice, _BACKENDS)
-    return x.device.type == "cpu" and choice != "plain"
+    return choice
+
+
+def _compiled(x: Tensor) -> bool:
+    """Whether the compiled kernels serve this tensor."""
+    return x.device.type == "cpu" and backend() != "plain"
 
 
 def _spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:

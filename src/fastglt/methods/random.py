@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastglt.methods.base import Method, cut_random
+from fastglt.methods.base import Method, cut_random, train_sparse
 from fastglt.training import Training
 
 
@@ -15,3 +15,4 @@ class RandomPruning(Method):
     def begin(self, training: Training) -> None:
         """Draw the masks; nothing happens between epochs."""
         cut_random(training, self.targets.graph_sparsity, self.targets.weight_sparsity)
+        train_sparse(training, self.targets, stage="train")

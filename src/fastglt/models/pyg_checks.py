@@ -12,6 +12,7 @@ from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models.base import Network
+from fastglt.seeds import own_random_state
 
 
 def message_passing_layers(module: nn.Module) -> list[Any]:
@@ -69,7 +70,7 @@ def unused_weights(
     device = x.dense.device
     soft_edges = soft_edges and graph.num_edges > 0
     scores = torch.ones(graph.num_edges, device=device, requires_grad=True) if soft_edges else None
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    with own_random_state(device), torch.enable_grad():
         trial = copy.deepcopy(network).to(device)
         calm = _run(trial.eval(), x, graph, scores)
         _check_output(calm, graph.num_nodes, num_classes)

@@ -1,0 +1,86 @@
+"""A network for a task: from a name, a user's model or a ticket, checked before anything is trained."""
+
+from typing import Any
+
+from torch import nn
+
+from fastglt.errors import InputError, unknown_name
+from fastglt.masks import Masks
+from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
+from fastglt.task import Task
+from fastglt.ticket import Ticket
+
+
+def as_network(
+    model: nn.Module | str,
+    task: Task,
+    *,
+    hidden: int,
+    seed: int,
+    prunable: list[str] | None = None,
+    soft_edges: bool = True,
+) -> Network:
+    """One of our backbones by name or as it is, or a user's PyG model wrapped."""
+    if prunable is not None and isinstance(model, str | Network):
+        raise InputError(f"prunable is for PyG models; fastglt's own prune every weight matrix (got {prunable})")
+    if isinstance(model, str):
+        if model not in BACKBONES:
+            raise unknown_name("model", model, BACKBONES)
+        shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_classes}
+        return build({"name": model, **shape, "seed": seed})
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
+    network = model if isinstance(model, Network) else PyGNetwork(model, prunable=prunable)
+    check_fits(network, task, soft_edges=soft_edges)
+    return network
+
+
+def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
+    """Refuse a network that cannot be trained for a task, before anything is trained."""
+    if isinstance(network, PyGNetwork):
+        network.probe(task.x, task.graph, task.num_classes, soft_edges=soft_edges)
+    elif isinstance(network, Backbone):
+        if network.in_channels != task.x.num_features:
+            raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
+        if network.out_channels < task.num_classes:
+            raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
+
+
+def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
+    """The network at Θ0 and the masks under its own parameter names."""
+    spec: dict[str, Any] = dict(ticket.model)
+    if spec["name"] != "pyg":
+        _refuse_other_backbone(spec, model)
+        network: Network = build(spec)
+        network.load_state_dict(dict(ticket.initial))
+        return network, ticket.masks
+    owner = spec["class"]
+    if not isinstance(model, nn.Module) or isinstance(model, Network):
+        raise InputError(f"the ticket belongs to a user's model, {owner}; pass that model (got {_name_of(model)})")
+    if not owner.endswith(f".{type(model).__qualname__}"):
+        raise InputError(f"the model must be the one the ticket was found with, {owner} (got {_name_of(model)})")
+    try:
+        wrapped = PyGNetwork(model, prunable=spec["prunable"])
+        wrapped.module.load_state_dict(dict(ticket.initial))
+    except (RuntimeError, InputError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
+    weights = {wrapped.PREFIX + name: mask for name, mask in ticket.masks.weights.items()}
+    return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
+
+
+def _refuse_other_backbone(spec: dict[str, Any], model: object) -> None:
+    name = spec["name"]
+    if isinstance(model, Backbone):
+        shape = {key: value for key, value in spec.items() if key != "seed"}
+        same = shape == {key: value for key, value in model.spec.items() if key != "seed"}
+    else:
+        same = model is None or model == name
+    if not same:
+        raise InputError(
+            f"the ticket belongs to fastglt's own {name}; pass None or that model (got {_name_of(model)})"
+        )
+
+
+def _name_of(model: object) -> str:
+    return f"'{model}'" if isinstance(model, str) else "none" if model is None else type(model).__name__
