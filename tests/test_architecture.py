@@ -93,6 +93,23 @@ def imported_layers(layer: str) -> set[str]:
             {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},
         ),  # its file on demand
         ("fitting", {"errors", "masks", "models", "task", "ticket"}),
+        (
+            "find",
+            {
+                "errors",
+                "fitting",
+                "masks",
+                "methods",
+                "models",
+                "phases",
+                "records",
+                "seeds",
+                "task",
+                "ticket",
+                "training",
+            },
+        ),
+        ("run_folder", {"checkpoint", "container", "errors", "phases", "records", "storage", "training"}),
         ("judge", {"errors", "fitting", "masks", "methods", "models", "phases", "task", "ticket"}),
     ],
 )

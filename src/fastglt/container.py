@@ -1,6 +1,7 @@
 """Named tensors and JSON metadata as the bytes of one safetensors file. Nothing is ever pickled."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,13 @@ _KEY = "fastglt"  # the one key of safetensors' own metadata: several would come
 def to_bytes(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
     """The same tensors and metadata always give the same bytes; no two tensors may share memory."""
     return save(dict(tensors), {_KEY: json.dumps(meta)})
+
+
+def nan_as_null(value: Any) -> Any:
+    """Plain JSON values; a score that is not a number, for want of test nodes, becomes null."""
+    if isinstance(value, Mapping):
+        return {name: nan_as_null(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def own_copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,7 +1,6 @@
 """One whole run from names and numbers: load the data, build the model, find and judge a ticket, keep it."""
 
 import hashlib
-import math
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 
 from fastglt import kernels
+from fastglt.container import nan_as_null
 from fastglt.data import Dataset, load
 from fastglt.errors import InputError, unknown_name
 from fastglt.find import Found, check_targets, find
@@ -107,7 +107,7 @@ class Prepared:
         return metrics
 
     def _metrics(self, found: Found) -> dict[str, Any]:
-        masks, scores = found.ticket.masks, {name: _number(value) for name, value in found.ticket.scores.items()}
+        masks, scores = found.ticket.masks, nan_as_null(found.ticket.scores)
         dense = Masks.full(self.task.graph.num_edges, self.network.weight_shapes)
         dense_cost, ticket_cost = (count_macs(self.network, self.task, kept) for kept in (dense, masks))
         return {
@@ -147,7 +147,3 @@ def _wins(scores: dict[str, float | None], run: str) -> bool | None:
     """The papers' plain rule: test score at least the dense one."""
     ticket, dense = scores[f"{run}_test"], scores["dense_test"]
     return None if ticket is None or dense is None else ticket >= dense
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fastglt.container import own_copies, read_meta, read_tensors, to_bytes
+from fastglt.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models import build
@@ -59,7 +59,7 @@ def encode(ticket: Ticket) -> bytes:
         tensors[f"weights/{name}"] = value if pruned is None else value[pruned.kept]
     header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
-    header |= {name: _json_ready(getattr(ticket, name)) for name in _PLAIN}
+    header |= {name: nan_as_null(getattr(ticket, name)) for name in _PLAIN}
     content = to_bytes(own_copies(tensors), header)
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
@@ -130,13 +130,6 @@ def _unpack(packed: Tensor, shape: list[int]) -> Mask:
     if packed.dtype != torch.uint8 or packed.shape != (math.ceil(count / 8),):
         raise ValueError(f"a mask of {count} bits expected")
     return Mask(torch.from_numpy(np.unpackbits(packed.numpy(), count=count).astype(bool).reshape(shape)))
-
-
-def _json_ready(value: Any) -> Any:
-    """Plain values; a score that is not a number, for want of test nodes, becomes null."""
-    if isinstance(value, Mapping):
-        return {name: _json_ready(inner) for name, inner in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _checksum(content: bytes) -> str:

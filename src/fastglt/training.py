@@ -80,9 +80,9 @@ class Training:
             self.edge_score = None
         elif self.edge_score is None:
             self.edge_score = torch.ones(self.task.graph.num_edges, device=device, requires_grad=True)
-        ones = {name: torch.ones_like(w, requires_grad=True) for name, w in self.weights.items()}
-        self.weight_score = ones if soft_weights else {}
-        self.gradient_sum = {name: torch.zeros_like(w) for name, w in self.weights.items()} if sum_gradients else {}
+        weights = self.weights.items()
+        self.weight_score = {name: torch.ones_like(w, requires_grad=True) for name, w in weights if soft_weights}
+        self.gradient_sum = {name: torch.zeros_like(w) for name, w in weights if sum_gradients}
         scores = [*self.weight_score.values(), *([] if self.edge_score is None else [self.edge_score])]
         groups: list[dict[str, Any]] = [
             {"params": list(self.network.parameters()), "weight_decay": self.weight_decay}

@@ -1,7 +1,6 @@
 """`fastglt show`: what is in a ticket."""
 
 import json
-from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ def show(
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Describe a ticket: what it keeps, how it was found, how it scored. Its checksum is verified."""
+    from fastglt.container import nan_as_null
     from fastglt.ticket_file import load
 
     path = ticket / "ticket.safetensors" if ticket.is_dir() else ticket
@@ -30,7 +30,7 @@ def show(
         "weights_kept": masks.weights_kept,
         "weights_total": masks.weights_total,
         "matrices": {name: [mask.count, mask.size] for name, mask in masks.weights.items()},
-        "scores": {name: None if isnan(value) else value for name, value in found.scores.items()},
+        "scores": nan_as_null(found.scores),
         "metric": found.config["metric"],
         "budget": found.config["budget"],
         "graph_fingerprint": found.graph_fingerprint,
