@@ -144,7 +144,7 @@ def test_hops_for_a_few_nodes_are_the_messages_they_depend_on(pairs: Pairs, dire
 
 def test_hops_are_found_once() -> None:
     graph = house()
-    assert graph.hops(ASKED, depth=2, self_loops=True) is graph.hops(ASKED, depth=2, self_loops=True)
+    assert graph.hops(ASKED, depth=2) is graph.hops(ASKED, depth=2)
 
 
 def test_pruning_nothing_is_the_same_graph() -> None:
@@ -223,8 +223,8 @@ def test_spread_gives_both_directions_their_edges_score() -> None:
 def test_a_graph_may_have_no_edges() -> None:
     graph = Graph.from_edge_index(columns([]), num_nodes=2)
     assert (graph.num_edges, graph.directed, graph.degree.tolist()) == (0, False, [0, 0])
-    assert graph.hops(None, depth=1, self_loops=False)[0].csr.num_entries == 0
-    assert graph.hops(None, depth=1, self_loops=True)[0].symmetric_norm.tolist() == [1, 1]
+    assert graph.hops(None, depth=1)[0].csr.num_entries == 0
+    assert graph.hops(None, depth=1)[0].symmetric_norm.tolist() == [1, 1]
 
 
 def test_from_data_reads_structure_and_direction() -> None:

@@ -22,8 +22,9 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
     tensors = {f"state/{name}": value for name, value in training.network.state_dict().items()}
     tensors |= _masks("masks", training.masks) | _scores("scores", training.edge_score, training.weight_score)
     tensors |= {f"gradient_sum/{name}": total for name, total in training.gradient_sum.items()}
-    for index, parameter in enumerate(_optimized(training)):
-        tensors |= {f"adam/{index}/{key}": value for key, value in training.optimizer.state[parameter].items()}
+    for index, parameter in enumerate(training.optimizer):
+        state = training.optimizer.state.get(parameter, {})
+        tensors |= {f"adam/{index}/{key}": value for key, value in state.items()}
     meta: dict[str, Any] = {
         "epoch": training.epoch,
         "stage": training.stage,
@@ -60,7 +61,7 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
             training.weight_score[name].copy_(value)
     training.gradient_sum = gradients
     training.apply(_unpack_masks(tensors, "masks"))
-    for index, parameter in enumerate(_optimized(training)):
+    for index, parameter in enumerate(training.optimizer):
         state = _below(tensors, f"adam/{index}/")
         if state:
             training.optimizer.state[parameter] = state
@@ -92,10 +93,6 @@ def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
 
 
 _FIELDS = tuple(EpochRecord.__dataclass_fields__)
-
-
-def _optimized(training: Training) -> list[Tensor]:
-    return [parameter for group in training.optimizer.param_groups for parameter in group["params"]]
 
 
 def _below(tensors: Tensors, prefix: str) -> Tensors:

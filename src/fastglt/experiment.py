@@ -57,7 +57,7 @@ class Experiment:
     def prepare(self) -> "Prepared":
         """Load and check everything that can be checked before training."""
         dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
-        task = Task.from_data(dataset.data, metric=dataset.metric).to(self.device)
+        task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
         network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
         assert isinstance(network, Backbone)
         method = self.make_method()

@@ -1,43 +1,62 @@
 """Node features in the form that makes the first product fast."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fastglt.kernels import CSR, spmm
+from fastglt.kernels import CSR, spmm, table
 
-SPARSE_BELOW = 0.15  # density under which the sparse product, forward and backward, wins on two cores
 _REMEMBERED = 8  # sets of nodes whose rows are kept
 
 
 class Features:
     """A constant matrix [nodes, features] that multiplies a weight matrix: ``features @ weight``.
 
+    It may be given dense, or sparse in compressed rows, sorted and without stored zeros.
+
     >>> features = Features(torch.tensor([[0.0, 2.0], [0.0, 0.0]]))
     >>> (features @ torch.tensor([[1.0], [3.0]])).tolist()
     [[6.0], [0.0]]
     """
 
-    def __init__(self, dense: Tensor) -> None:
-        self.dense = dense
-        self.num_nodes, self.num_features = dense.shape
-        self.num_nonzero = int(torch.count_nonzero(dense))
-        self.is_sparse = self.num_nonzero < SPARSE_BELOW * dense.numel()
+    def __init__(self, matrix: Tensor) -> None:
+        self._given = matrix
+        self.num_nodes, self.num_features = matrix.shape
+        given_sparse = matrix.layout == torch.sparse_csr
+        self.num_nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
+        density = self.num_nonzero / max(1, self.num_nodes * self.num_features)
+        self.is_sparse = table().choose("features", density) == "sparse"
         self._parts: dict[int, tuple[Tensor, FeatureRows]] = {}
+        self._handover = _Handover()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the numbers are."""
+        return self._given.device
+
+    @cached_property
+    def dense(self) -> Tensor:
+        """The whole matrix, zeros written out."""
+        return self._given.to_dense()
 
     @cached_property
     def csr(self) -> CSR:
         """Where the non-zeros are."""
+        if self._given.layout == torch.sparse_csr:
+            indptr, indices = self._given.crow_indices().long(), self._given.col_indices().int()
+            return CSR(indptr=indptr, indices=indices, num_columns=self.num_features)
         rows, columns = self.dense.nonzero().unbind(1)
         return CSR.from_entries(rows, columns, (self.num_nodes, self.num_features))[0]
 
     @cached_property
     def values(self) -> Tensor:
         """The non-zeros, row by row."""
+        if self._given.layout == torch.sparse_csr:
+            return self._given.values()
         return self.dense[self.csr.rows, self.csr.indices]
 
     @cached_property
@@ -63,35 +82,114 @@ class Features:
 
     def to(self, device: torch.device | str) -> "Features":
         """The features on another device."""
-        return self if self.dense.device == torch.device(device) else Features(self.dense.to(device))
+        return self if self.device == torch.device(device) else Features(self._given.to(device))
 
     def _rows(self, nodes: Tensor | None) -> "FeatureRows":
         if not self.is_sparse:
-            return FeatureRows(dense=self.dense if nodes is None else self.dense[nodes])
+            return DenseRows(self.dense if nodes is None else self.dense[nodes])
         if nodes is None:
-            return FeatureRows(csr=self.csr, values=self.values)
+            nodes = torch.arange(self.num_nodes, device=self.device)
         csr, entries = self.csr.take_rows(nodes)
-        return FeatureRows(csr=csr, values=self.values[entries])
+        return SparseRows(nodes=nodes, csr=csr, values=self.values[entries], handover=self._handover)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """Rows of features as a dense matrix."""
+
+    matrix: Tensor
+
+    @property
+    def width(self) -> float:
+        """Multiplications that one row and one output column cost."""
+        return self.matrix.shape[1]
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        return self.matrix @ weight
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureRows:
-    """Rows of features as a dense or a sparse matrix, whichever multiplies faster."""
+class SparseRows:
+    """Rows of features as a sparse matrix."""
 
-    dense: Tensor | None = None
-    csr: CSR | None = None
-    values: Tensor | None = None
+    nodes: Tensor
+    csr: CSR
+    values: Tensor
+    handover: "_Handover"
 
     @property
     def width(self) -> float:
         """Multiplications that one row and one output column cost, on average."""
-        if self.csr is not None:
-            return self.csr.num_entries / max(1, self.csr.num_rows)
-        assert self.dense is not None
-        return self.dense.shape[1]
+        return self.csr.num_entries / max(1, self.csr.num_rows)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        if self.csr is not None and self.values is not None:
-            return spmm(self.csr, self.values, weight)
-        assert self.dense is not None
-        return self.dense @ weight
+        return self.handover.multiply(self, weight)
+
+    def multiply(self, weight: Tensor, known: Tensor | None = None) -> Tensor:
+        """The product; one that is known already is only given its gradient."""
+        return spmm(self.csr, self.values, weight, known=known)
+
+    def take(self, rows: Tensor) -> "SparseRows":
+        """Some of these rows."""
+        csr, entries = self.csr.take_rows(rows)
+        return replace(self, nodes=self.nodes[rows], csr=csr, values=self.values[entries])
+
+
+FeatureRows = DenseRows | SparseRows  # whichever multiplies faster
+
+
+class _Handover:
+    """Evaluation leaves the product that the next training step needs, as long as the weight stays the same.
+
+    A row of a sparse product is the same bits whichever rows are computed with it, so only time is saved.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: SparseRows | None = None  # the rows that training asked for last
+        self._left: tuple[Tensor, int, SparseRows, Tensor] | None = None  # weight, its version, rows, product
+        self._plan: _Plan | None = None
+
+    def multiply(self, rows: SparseRows, weight: Tensor) -> Tensor:
+        """The product of rows and weight; under gradients, what evaluation left is taken."""
+        trained = weight.requires_grad and weight.is_leaf
+        if torch.is_grad_enabled():
+            return rows.multiply(weight, self._take(rows, weight) if trained else None)
+        product = rows.multiply(weight)
+        if trained and self._wanted is not None:
+            if self._plan is None or self._plan.have is not rows or self._plan.want is not self._wanted:
+                self._plan = _Plan.make(rows, self._wanted)
+            self._left = (weight, weight._version, self._wanted, self._plan.pick(product, weight))
+        return product
+
+    def _take(self, rows: SparseRows, weight: Tensor) -> Tensor | None:
+        left, self._left, self._wanted = self._left, None, rows
+        if left is None or left[0] is not weight or left[1] != weight._version or left[2] is not rows:
+            return None
+        return left[3]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Plan:
+    """Where rows that are wanted stand among those that we have, and the few that are lacking."""
+
+    have: SparseRows
+    want: SparseRows
+    places: Tensor
+    lacking: Tensor
+    rest: SparseRows  # the lacking rows
+
+    @staticmethod
+    def make(have: SparseRows, want: SparseRows) -> "_Plan":
+        size = int(torch.cat([have.nodes, want.nodes]).max()) + 1
+        place = have.nodes.new_full((size,), -1)
+        place[have.nodes] = torch.arange(have.nodes.numel(), device=place.device)
+        places = place[want.nodes]
+        lacking = (places < 0).nonzero().squeeze(1)
+        return _Plan(have=have, want=want, places=places.clamp(min=0), lacking=lacking, rest=want.take(lacking))
+
+    def pick(self, product: Tensor, weight: Tensor) -> Tensor:
+        """The wanted rows of a product of the rows we have."""
+        picked = product.index_select(0, self.places)
+        if self.lacking.numel():
+            picked[self.lacking] = self.rest.multiply(weight)
+        return picked

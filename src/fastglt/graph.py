@@ -41,7 +41,7 @@ class Graph:
     edge_attr: Tensor | None = None  # [columns, ...]
     edge_weight: Tensor | None = None  # [columns]
     _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, and what was kept
-    _hops: dict[tuple[int, int, bool], "_Hops"] = field(default_factory=dict, repr=False)
+    _hops: dict[tuple[int, int], "_Hops"] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def from_edge_index(
@@ -135,27 +135,29 @@ class Graph:
             _origin=(self, kept),
         )
 
-    def hops(self, nodes: Tensor | None, *, depth: int, self_loops: bool) -> tuple[Hop, ...]:
+    def hops(self, nodes: Tensor | None, *, depth: int) -> tuple[Hop, ...]:
         """The messages that `depth` layers need for the outputs of `nodes` (None: of all), first layer first.
 
-        With `self_loops` every node also hears itself, else only those with a loop in the data. Found once
-        for each set of nodes; a pruned graph keeps the nodes of the graph it was cut from, without its edges.
+        Found once for each set of nodes; a pruned graph keeps the nodes of the graph it was cut from, without
+        its edges.
         """
-        key = (0 if nodes is None else id(nodes), depth, self_loops)
+        key = (0 if nodes is None else id(nodes), depth)
         if key not in self._hops:  # the nodes are kept too, so that their id stays theirs
             if len(self._hops) >= _REMEMBERED:
                 self._hops.pop(next(iter(self._hops)))
-            self._hops[key] = (nodes, self._find_hops(nodes, depth, self_loops))
+            self._hops[key] = (nodes, self._find_hops(nodes, depth))
         return self._hops[key][1]
 
-    def _find_hops(self, nodes: Tensor | None, depth: int, self_loops: bool) -> tuple[Hop, ...]:
+    def _find_hops(self, nodes: Tensor | None, depth: int) -> tuple[Hop, ...]:
         if self._origin is not None:
             whole_graph, kept = self._origin
-            degree = self._messages_received(self_loops=self_loops)
-            before = whole_graph.hops(nodes, depth=depth, self_loops=self_loops)
+            arrows = self.edges[1] if self.directed else self.edges.flatten()
+            degree = arrows.bincount(minlength=self.num_nodes) + 1
+            before = whole_graph.hops(nodes, depth=depth)
             pruned = {id(hop): hop.prune(kept, degree) for hop in before}
             return tuple(pruned[id(hop)] for hop in before)
-        whole = self._every_message(self_loops)
+        looped = self.loops.bincount(minlength=self.num_nodes).bool()
+        whole = every_message(self.edges, looped, directed=self.directed)
         if nodes is None:
             return (whole,) * depth
         found = [whole.before(nodes)]
@@ -173,18 +175,6 @@ class Graph:
         tensors = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         moved = {name: tensor.to(device) for name, tensor in tensors.items()}
         return replace(self, **moved, _origin=None, _hops={})
-
-    def _every_message(self, self_loops: bool) -> Hop:
-        nodes = torch.arange(self.num_nodes, device=self.edges.device)
-        loops = nodes if self_loops else self.loops
-        return every_message(self.edges, loops, self.num_nodes, directed=self.directed)
-
-    def _messages_received(self, *, self_loops: bool) -> Tensor:
-        arrows = self.edges[1] if self.directed else self.edges.flatten()
-        received = arrows.bincount(minlength=self.num_nodes)
-        if self_loops:
-            return received + 1
-        return received + self.loops.bincount(minlength=self.num_nodes)
 
 
 _REMEMBERED = 8  # sets of nodes whose hops are kept

@@ -11,7 +11,7 @@ from fastglt.kernels import CSR
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Hop:
-    """Messages from some nodes to some nodes; rows and columns are numbered within the hop.
+    """Messages from some nodes to some nodes and to themselves; rows and columns are numbered within the hop.
 
     A network that is asked for a few nodes only needs their neighbours in its last layer and those
     nodes' neighbours in the layer before: smaller hops, the same numbers.
@@ -19,9 +19,10 @@ class Hop:
 
     csr: CSR  # receivers × senders
     entry_edge: Tensor  # int64 [entries], the edge of each entry; a self-loop has the number of edges
-    degree: Tensor  # int64 [nodes], how many messages each node of the graph receives
+    degree: Tensor  # int64 [nodes], how many messages each node of the graph receives, one from itself included
     receivers: Tensor | None = None  # node ids of the rows; None: every node
     senders: Tensor | None = None  # node ids of the columns, ascending; None: every node
+    looped: Tensor  # bool [nodes], which nodes have a self-loop in the data
     own: Tensor | None = None  # where each receiver stands among the senders; None: in the same place
 
     def spread(self, scores: Tensor) -> Tensor:
@@ -41,15 +42,25 @@ class Hop:
         return rows[self.csr.rows] * columns[self.csr.indices]
 
     @cached_property
-    def mean_norm(self) -> Tensor:
-        """1/d_i for each entry."""
-        scale = self.degree.float().reciprocal()
-        return (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
+    def is_loop(self) -> Tensor:
+        """1 for each self-loop's entry, else 0."""
+        rows, columns = self.csr.rows, self.csr.indices.long()
+        receivers = rows if self.receivers is None else self.receivers[rows]
+        senders = columns if self.senders is None else self.senders[columns]
+        return (receivers == senders).float()
 
     @cached_property
-    def ones(self) -> Tensor:
-        """1 for each entry."""
-        return torch.ones(self.csr.num_entries, device=self.degree.device)
+    def sum_norm(self) -> Tensor:
+        """1 for each message that stands in the data: of a self-loop that was added, 0."""
+        looped = self.looped if self.receivers is None else self.looped[self.receivers]
+        return 1 - self.is_loop * ~looped[self.csr.rows]
+
+    @cached_property
+    def mean_norm(self) -> Tensor:
+        """`sum_norm` divided by the number of such messages that the node receives."""
+        count = self.degree - 1 + self.looped.long()  # the degree counts a message from each node to itself
+        scale = count.clamp(min=1).float().reciprocal()
+        return self.sum_norm * (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
 
     def before(self, nodes: Tensor) -> "Hop":
         """The part of this whole-graph hop in which only `nodes` receive."""
@@ -78,13 +89,15 @@ class Hop:
         )
 
 
-def every_message(edges: Tensor, loops: Tensor, num_nodes: int, *, directed: bool) -> Hop:
-    """Every node receives from every neighbour, and from itself where it has a loop."""
+def every_message(edges: Tensor, looped: Tensor, *, directed: bool) -> Hop:
+    """Every node receives from every neighbour and from itself."""
     source, target = edges
+    num_nodes = looped.numel()
+    loops = torch.arange(num_nodes, device=edges.device)
     ids = torch.arange(edges.shape[1], device=edges.device)
     rows = [target, loops] if directed else [target, source, loops]
     columns = [source, loops] if directed else [source, target, loops]
     csr, order = CSR.from_entries(torch.cat(rows), torch.cat(columns), (num_nodes, num_nodes))
     no_edge = torch.full_like(loops, edges.shape[1])
     edge_of = torch.cat([ids, no_edge] if directed else [ids, ids, no_edge])
-    return Hop(csr=csr, entry_edge=edge_of[order], degree=csr.row_counts)
+    return Hop(csr=csr, entry_edge=edge_of[order], degree=csr.row_counts, looped=looped)

@@ -1,4 +1,4 @@
-"""Files that survive a kill: whole or not there at all."""
+"""Files that survive a kill, whole or not there at all; and where we may keep our own."""
 
 import contextlib
 import errno
@@ -6,6 +6,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from platformdirs import user_cache_dir
 
 from fastglt.errors import MachineError
 
@@ -19,6 +21,11 @@ _REASONS = {
     errno.EISDIR: "it is a folder; name a file",
     errno.EEXIST: "something of that name stands in the way",
 }
+
+
+def cache_folder() -> Path:
+    """Where downloads and measurements are kept: `FASTGLT_CACHE`, or the platform's own place for caches."""
+    return Path(os.environ.get("FASTGLT_CACHE") or user_cache_dir("fastglt")).expanduser()
 
 
 @contextlib.contextmanager

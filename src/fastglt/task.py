@@ -1,8 +1,10 @@
 """A node classification task: graph, features, labels and split, checked and prepared once."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -50,6 +52,17 @@ class Task:
     def from_data(data: "Data", *, metric: str = "accuracy") -> "Task":
         """Check a PyG `Data` and prepare it; the data itself is not changed."""
         _check_kind(data)
+        return Task._prepare(data, lambda: Graph.from_data(data), metric)
+
+    @staticmethod
+    def from_tensors(tensors: Mapping[str, Tensor], *, metric: str = "accuracy") -> "Task":
+        """The same from x, y, edge_index and masks by name, without PyG; x may be sparse as in `Features`."""
+        source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
+        graph = lambda: Graph.from_edge_index(source.edge_index, source.num_nodes)  # noqa: E731
+        return Task._prepare(source, graph, metric)
+
+    @staticmethod
+    def _prepare(data: Any, graph: Callable[[], Graph], metric: str) -> "Task":
         if metric not in METRICS:
             raise unknown_name("metric", metric, METRICS)
         x, y = _features(data), _labels(data)
@@ -58,9 +71,7 @@ class Task:
         num_classes = int(y[torch.cat(list(splits.values()))].max()) + 1
         if metric == "roc_auc":
             _check_two_classes(y, num_classes, splits)
-        return Task(
-            graph=Graph.from_data(data), x=Features(x), y=y, num_classes=num_classes, metric=metric, **splits
-        )
+        return Task(graph=graph(), x=Features(x), y=y, num_classes=num_classes, metric=metric, **splits)
 
     @cached_property
     def judged(self) -> Tensor:
@@ -99,15 +110,19 @@ def _check_kind(data: object) -> None:
     if not isinstance(data, Data):
         hint = "; heterogeneous graphs are not supported" if "Hetero" in type(data).__name__ else ""
         raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__}{hint})")
+    if isinstance(data.x, Tensor) and data.x.layout != torch.strided:
+        raise InputError(f"data.x must be a dense tensor (got {data.x.layout}); it has to_dense()")
 
 
-def _features(data: "Data") -> Tensor:
+def _features(data: Any) -> Tensor:
     x = data.x
     if not isinstance(x, Tensor) or x.dim() != 2 or not x.dtype.is_floating_point or x.shape[1] < 1:
         got = f"{x.dtype}, shape {tuple(x.shape)}" if isinstance(x, Tensor) else "none"
         raise InputError(f"data.x must be a float tensor [nodes, features] (got {got})")
     if data.num_nodes != x.shape[0]:
         raise InputError(f"data.x must have one row for each of {data.num_nodes} nodes (got {x.shape[0]})")
+    if x.layout == torch.sparse_csr:
+        return x
     if not bool(torch.isfinite(x).all()):
         bad = (~torch.isfinite(x)).nonzero()
         row, column = bad[0].tolist()
@@ -115,7 +130,7 @@ def _features(data: "Data") -> Tensor:
     return x.detach().float().contiguous()
 
 
-def _labels(data: "Data") -> Tensor:
+def _labels(data: Any) -> Tensor:
     y, rows = data.y, data.x.shape[0]
     if not isinstance(y, Tensor) or y.dtype not in (torch.int64, torch.int32):
         got = str(y.dtype) if isinstance(y, Tensor) else "none"
@@ -133,7 +148,7 @@ def _labels(data: "Data") -> Tensor:
     return y.long().clamp(min=0)
 
 
-def _split(data: "Data", name: str) -> Tensor:
+def _split(data: Any, name: str) -> Tensor:
     mask, rows = getattr(data, f"{name}_mask", None), data.x.shape[0]
     if mask is None and name == "test":
         return torch.empty(0, dtype=torch.int64)

@@ -6,17 +6,19 @@ on bit for bit as if nothing had happened: every epoch draws its random numbers 
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
 from fastglt.errors import InputError
+from fastglt.kernels import sum_and_mask
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
+from fastglt.optimizer import Adam
 from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.seeds import derive, own_random_state
 from fastglt.task import Task
@@ -83,19 +85,18 @@ class Training:
         weights = self.weights.items()
         self.weight_score = {name: torch.ones_like(w, requires_grad=True) for name, w in weights if soft_weights}
         self.gradient_sum = {name: torch.zeros_like(w) for name, w in weights if sum_gradients}
+        self._soft: dict[str, tuple[tuple[int, int], Tensor]] = {}
         scores = [*self.weight_score.values(), *([] if self.edge_score is None else [self.edge_score])]
-        groups: list[dict[str, Any]] = [
-            {"params": list(self.network.parameters()), "weight_decay": self.weight_decay}
+        groups: list[tuple[Iterable[Tensor], float]] = [
+            (self.network.parameters(), self.weight_decay),
+            (scores, 0.0),
         ]
-        if scores:
-            groups.append({"params": scores, "weight_decay": 0.0})
-        self.optimizer = torch.optim.Adam(groups, lr=self.recipe.lr, fused=True)
+        self.optimizer = Adam(groups, lr=self.recipe.lr)
 
     def run_epoch(self, extra_loss: "Callable[[Training, Tensor], Tensor | None]") -> None:
         """One step on the training nodes, then a look at validation and test."""
         torch.manual_seed(derive(self.seed, "epoch", self.epoch))
         self.network.train()
-        self.optimizer.zero_grad()
         logits = self.logits(self.task.train)
         loss = self.task.loss(logits, self.task.train)
         extra = extra_loss(self, logits)
@@ -104,7 +105,7 @@ class Training:
         if not math.isfinite(value):
             raise InputError(f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower lr")
         loss.backward()  # type: ignore[no-untyped-call]
-        self._keep_pruned_at_zero()
+        self._finish_gradients()
         self.optimizer.step()
         self.epoch += 1
         self._consider(value)
@@ -116,8 +117,16 @@ class Training:
             score = score.index_select(0, self._edge_ids)
         if not self.weight_score:
             return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
-        soft = {name: self.weights[name] * m for name, m in self.weight_score.items()}
+        soft = {name: self._soft_weight(name) for name in self.weight_score}
         return functional_call(self.network, soft, (self.task.x, self.graph, score, nodes))  # type: ignore[no-any-return]
+
+    def _soft_weight(self, name: str) -> Tensor:
+        """A weight times its soft mask, found once for training and evaluation until one of them changes."""
+        weight, score = self.weights[name], self.weight_score[name]
+        version = (weight._version, score._version)
+        if name not in self._soft or self._soft[name][0] != version:
+            self._soft[name] = (version, (weight.detach() * score.detach()).requires_grad_())
+        return self._soft[name][1]
 
     def evaluate(self) -> Scores:
         """Validation and test scores of the network as it is."""
@@ -157,9 +166,7 @@ class Training:
         self.masks = masks
         self._edge_ids = masks.edges.kept.nonzero().squeeze(1).to(device)
         self._gradient_mask = {
-            name: mask.kept.to(device=device, dtype=torch.float32)
-            for name, mask in masks.weights.items()
-            if mask.count < mask.size
+            name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
         with torch.no_grad():
             for name, kept in self._gradient_mask.items():
@@ -198,17 +205,30 @@ class Training:
                 weight_score={name: m.detach().clone() for name, m in self.weight_score.items()},
             )
 
-    def _keep_pruned_at_zero(self) -> None:
+    def _finish_gradients(self) -> None:
+        """Hand the soft weights' gradients on, sum what the method wants summed, keep pruned weights at zero."""
+        for name, (_, soft) in self._soft.items():
+            if soft.grad is not None:
+                _add_gradient(self.weights[name], soft.grad * self.weight_score[name].detach())
+                _add_gradient(self.weight_score[name], soft.grad.mul_(self.weights[name].detach()))
+                soft.grad = None
         gradients = {name: weight.grad for name, weight in self.weights.items() if weight.grad is not None}
         for name, gradient in gradients.items():  # a model may leave a layer out for an epoch
-            if name in self.gradient_sum:
-                self.gradient_sum[name].add_(gradient.abs())
-            if name in self._gradient_mask:
-                gradient.mul_(self._gradient_mask[name])
+            total, kept = self.gradient_sum.get(name), self._gradient_mask.get(name)
+            if total is not None and kept is not None:
+                sum_and_mask(gradient, kept, total)
+            elif total is not None:
+                total.add_(gradient.abs())
+            elif kept is not None:
+                gradient.mul_(kept)
 
     def _moments(self, parameter: Tensor) -> list[Tensor]:
         state = self.optimizer.state.get(parameter, {})
         return [state[key] for key in ("exp_avg", "exp_avg_sq") if key in state]
+
+
+def _add_gradient(leaf: Tensor, gradient: Tensor) -> None:
+    leaf.grad = gradient if leaf.grad is None else leaf.grad.add_(gradient)
 
 
 def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:

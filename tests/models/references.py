@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from fastglt.bench.stock import shaped_like
 from fastglt.features import Features
 from fastglt.graph import Graph
 from tests.helpers import house, randn, sparse_features
@@ -44,18 +45,14 @@ def assert_same(
     assert set(names.values()) == set(other)
     with torch.no_grad():
         for name, counterpart in names.items():
-            other[counterpart].copy_(_shaped_like(mine[name], other[counterpart]))
+            other[counterpart].copy_(shaped_like(mine[name], other[counterpart]))
     out, expected = run_ours(), run_theirs()
     torch.testing.assert_close(out, expected, rtol=tolerance, atol=tolerance)
     projection = randn(*out.shape, seed=42).to(out.dtype)
     gradients = torch.autograd.grad((out * projection).sum(), list(mine.values()))
     wanted = torch.autograd.grad((expected * projection).sum(), [other[names[name]] for name in mine])
     for name, gradient, want in zip(mine, gradients, wanted, strict=True):
-        assert torch.allclose(_shaped_like(gradient, want), want, rtol=tolerance, atol=tolerance), name
-
-
-def _shaped_like(ours: Tensor, theirs: Tensor) -> Tensor:
-    return ours.T if ours.dim() == theirs.dim() == 2 else ours.view(theirs.shape)
+        assert torch.allclose(shaped_like(gradient, want), want, rtol=tolerance, atol=tolerance), name
 
 
 def score_messages(conv: nn.Module, graph: Graph, score: Tensor, *, added_loops: bool) -> None:

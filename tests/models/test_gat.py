@@ -1,10 +1,9 @@
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import elu
 from torch_geometric.nn import GATConv
 
 from fastglt import InputError
+from fastglt.bench.stock import build_stock
 from fastglt.features import Features
 from fastglt.models.gat import GAT, GATLayer
 from tests.helpers import house, randn
@@ -25,7 +24,6 @@ LAYER = {
     "attention_target": "att_dst",
     "bias": "bias",
 }
-NETWORK = {f"layer{i}.{ours}": f"conv{i}.{theirs}" for i in (1, 2) for ours, theirs in LAYER.items()}
 
 
 def layer(width: int, heads: int) -> GATLayer:
@@ -34,24 +32,13 @@ def layer(width: int, heads: int) -> GATLayer:
     return made.eval()
 
 
-class Reference(nn.Module):
-    """The two-layer network of the paper, by PyG."""
-
-    def __init__(self, heads: int) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = GATConv(IN, HIDDEN, heads), GATConv(heads * HIDDEN, OUT)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.conv2(elu(self.conv1(x, edge_index)), edge_index)  # type: ignore[no-any-return]
-
-
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize(("width", "heads"), [(4, 1), (4, 3), (16, 3)])  # 16: wider than a row of x
 @pytest.mark.parametrize("kind", GRAPHS)
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_layer_is_pygs(width: int, heads: int, kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
-    (hop,) = graph.hops(None, depth=1, self_loops=True)
+    (hop,) = graph.hops(None, depth=1)
     ours, theirs = layer(width, heads), GATConv(IN, width, heads)
     assert_same(ours, theirs, LAYER, lambda: ours(x.of(None), hop), lambda: theirs(x.dense, graph.edge_index))
 
@@ -61,22 +48,24 @@ def test_a_layer_is_pygs(width: int, heads: int, kind: str, features: str) -> No
 @pytest.mark.parametrize("features", FEATURES)
 def test_the_network_is_pygs(heads: int, kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
-    ours, theirs = GAT(IN, HIDDEN, OUT, heads=heads).eval(), Reference(heads)
+    ours = GAT(IN, HIDDEN, OUT, heads=heads).eval()
+    theirs = build_stock(ours.spec).eval()
     randomise(ours)
-    assert_same(ours, theirs, NETWORK, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
 
 
 def test_the_network_works_in_double_precision() -> None:
     graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
-    ours, theirs = GAT(IN, HIDDEN, OUT).double().eval(), Reference(8).double()
+    ours = GAT(IN, HIDDEN, OUT).double().eval()
+    theirs = build_stock(ours.spec).double().eval()
     run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
-    assert_same(ours, theirs, NETWORK, lambda: ours(x, graph), run, tolerance=1e-12)
+    assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 def test_edge_scores_multiply_the_messages(kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
-    (hop,) = graph.hops(None, depth=1, self_loops=True)
+    (hop,) = graph.hops(None, depth=1)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
     ours, theirs = layer(4, 3), GATConv(IN, 4, 3)
     score_messages(theirs, graph, other, added_loops=True)
@@ -89,7 +78,7 @@ def test_edge_scores_multiply_the_messages(kind: str) -> None:
 
 def test_attention_is_dropped_out_in_training() -> None:
     made, x = layer(4, 3), FEATURES["dense"].of(None)
-    (hop,) = house().hops(None, depth=1, self_loops=True)
+    (hop,) = house().hops(None, depth=1)
     calm = made(x, hop)
     made.train()
     torch.manual_seed(0)

@@ -1,8 +1,8 @@
 import pytest
 import torch
-from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
+from fastglt.bench.stock import build_stock
 from fastglt.features import Features
 from fastglt.models.gcn import GCN, GCNLayer
 from tests.helpers import house, randn
@@ -18,18 +18,6 @@ from tests.models.references import (
 )
 
 LAYER = {"weight": "lin.weight", "bias": "bias"}
-NETWORK = {f"layer{i}.{ours}": f"conv{i}.{theirs}" for i in (1, 2) for ours, theirs in LAYER.items()}
-
-
-class Reference(nn.Module):
-    """The two-layer network of the paper, by PyG."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = GCNConv(IN, HIDDEN), GCNConv(HIDDEN, OUT)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.conv2(self.conv1(x, edge_index).relu(), edge_index)  # type: ignore[no-any-return]
 
 
 @pytest.mark.usefixtures("backend")
@@ -37,7 +25,7 @@ class Reference(nn.Module):
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_layer_is_pygs(kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
-    (hop,) = graph.hops(None, depth=1, self_loops=True)
+    (hop,) = graph.hops(None, depth=1)
     ours, theirs = GCNLayer(IN, HIDDEN, 0, "layer"), GCNConv(IN, HIDDEN)
     randomise(ours)
     assert_same(ours, theirs, LAYER, lambda: ours(x.of(None), hop), lambda: theirs(x.dense, graph.edge_index))
@@ -47,23 +35,25 @@ def test_a_layer_is_pygs(kind: str, features: str) -> None:
 @pytest.mark.parametrize("features", FEATURES)
 def test_the_network_is_pygs(kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
-    ours, theirs = GCN(IN, HIDDEN, OUT).eval(), Reference()
+    ours = GCN(IN, HIDDEN, OUT).eval()
+    theirs = build_stock(ours.spec).eval()
     randomise(ours)
-    assert_same(ours, theirs, NETWORK, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+    assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
 
 
 def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTGLT_BACKEND", "plain")
     graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
-    ours, theirs = GCN(IN, HIDDEN, OUT).double().eval(), Reference().double()
+    ours = GCN(IN, HIDDEN, OUT).double().eval()
+    theirs = build_stock(ours.spec).double().eval()
     run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
-    assert_same(ours, theirs, NETWORK, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm has single precision
+    assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm is single
 
 
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 def test_edge_scores_multiply_the_messages(kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
-    (hop,) = graph.hops(None, depth=1, self_loops=True)
+    (hop,) = graph.hops(None, depth=1)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
     ours, theirs = GCNLayer(IN, HIDDEN, 0, "layer"), GCNConv(IN, HIDDEN)
     score_messages(theirs, graph, other, added_loops=True)

@@ -1,9 +1,10 @@
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.nn import GINConv
 
 from fastglt import InputError
+from fastglt.bench.stock import build_stock
 from fastglt.features import Features
 from fastglt.models.gin import GIN, GINLayer
 from tests.helpers import house, randn
@@ -36,25 +37,6 @@ def layer(depth: int, aggregation: str) -> GINLayer:
     return made
 
 
-class Reference(nn.Module):
-    """Two layers by PyG; the prediction averages layer 2 with a linear read-out of layer 1."""
-
-    def __init__(self, depth: int, aggregation: str) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = conv(IN, HIDDEN, depth, aggregation), conv(HIDDEN, OUT, depth, aggregation)
-        self.readout = nn.Linear(HIDDEN, OUT)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        h = self.conv1(x, edge_index).relu()
-        return (self.readout(h) + self.conv2(h, edge_index)) / 2  # type: ignore[no-any-return]
-
-
-def network_names(depth: int) -> dict[str, str]:
-    layers = SHALLOW if depth == 1 else DEEP
-    names = {f"layer{i}.{ours}": f"conv{i}.{theirs}" for i in (1, 2) for ours, theirs in layers.items()}
-    return names | {"weight_readout": "readout.weight", "bias_readout": "readout.bias"}
-
-
 @pytest.mark.usefixtures("backend")
 @variants
 @aggregations
@@ -62,7 +44,7 @@ def network_names(depth: int) -> dict[str, str]:
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_layer_is_pygs(depth: int, aggregation: str, kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
-    (hop,) = graph.hops(None, depth=1, self_loops=False)
+    (hop,) = graph.hops(None, depth=1)
     ours, theirs = layer(depth, aggregation), conv(IN, HIDDEN, depth, aggregation)
     names = SHALLOW if depth == 1 else DEEP
     assert_same(ours, theirs, names, lambda: ours(x.of(None), hop), lambda: theirs(x.dense, graph.edge_index))
@@ -75,24 +57,24 @@ def test_the_network_is_pygs(depth: int, aggregation: str, kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["sparse"]
     ours = GIN(IN, HIDDEN, OUT, depth=depth, aggregation=aggregation).eval()
     randomise(ours)
-    theirs, names = Reference(depth, aggregation), network_names(depth)
-    assert_same(ours, theirs, names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
+    theirs = build_stock(ours.spec).eval()
+    assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
 
 
 def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTGLT_BACKEND", "plain")
     graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
-    ours, theirs = GIN(IN, HIDDEN, OUT).double().eval(), Reference(1, "mean").double()
+    ours = GIN(IN, HIDDEN, OUT).double().eval()
+    theirs = build_stock(ours.spec).double().eval()
     run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
-    names = network_names(1)
-    assert_same(ours, theirs, names, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm has single precision
+    assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm is single
 
 
 @aggregations
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 def test_edge_scores_multiply_the_messages(aggregation: str, kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
-    (hop,) = graph.hops(None, depth=1, self_loops=False)
+    (hop,) = graph.hops(None, depth=1)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))
     ours, theirs = layer(1, aggregation), conv(IN, HIDDEN, 1, aggregation)
     score_messages(theirs, graph, other, added_loops=False)

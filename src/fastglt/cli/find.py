@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastglt.cli.options import read_config
+from fastglt.cli.options import build_experiment, given, read_config
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def find(
         "ramp": ramp,
     }
     training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
-    experiment = _experiment(
-        options=_given(options),
-        training=_given({**training, "lr": lr, "weight_decay": weight_decay}),
+    experiment = build_experiment(
+        options=given(options),
+        training=given({**training, "lr": lr, "weight_decay": weight_decay}),
         graph_sparsity=graph_sparsity,
         weight_sparsity=weight_sparsity,
         dataset=dataset,
@@ -142,34 +142,6 @@ def find(
         from fastglt.cli.tables import print_metrics
 
         print_metrics(metrics)
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _experiment(
-    *,
-    training: dict[str, Any],
-    options: dict[str, Any],
-    graph_sparsity: float,
-    weight_sparsity: float,
-    **arguments: Any,
-) -> "Experiment":
-    from dataclasses import asdict
-
-    from fastglt.experiment import Experiment
-    from fastglt.methods import Budget, Targets
-    from fastglt.paper import budget_for
-
-    defaults = asdict(budget_for(arguments["dataset"].lower(), arguments["model"]))
-    defaults["interval"] = min(defaults["interval"], training.get("denoise_epochs", defaults["interval"]))
-    return Experiment(
-        targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
-        budget=Budget(**{**defaults, **training}),
-        options=options,
-        **arguments,
-    )
 
 
 def _prepare(experiment: "Experiment") -> "Prepared":

@@ -1,11 +1,43 @@
-"""A YAML file as the source of a command's defaults."""
+"""From options to an experiment, and a YAML file as the source of a command's defaults."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
 
 from fastglt.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from fastglt.experiment import Experiment
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """The options that a user has set."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def build_experiment(
+    *,
+    training: dict[str, Any],
+    graph_sparsity: float,
+    weight_sparsity: float,
+    **arguments: Any,
+) -> "Experiment":
+    """An experiment with the paper's budget for its dataset and model, except for what `training` says."""
+    from dataclasses import asdict
+
+    from fastglt.experiment import Experiment
+    from fastglt.methods import Budget, Targets
+    from fastglt.paper import budget_for
+
+    defaults = asdict(budget_for(arguments["dataset"].lower(), arguments["model"]))
+    defaults["interval"] = min(defaults["interval"], training.get("denoise_epochs", defaults["interval"]))
+    return Experiment(
+        targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
+        budget=Budget(**{**defaults, **training}),
+        **arguments,
+    )
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:

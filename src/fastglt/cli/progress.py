@@ -64,6 +64,35 @@ class Reporter:
         self._bar.update(self._tasks[phase], completed=training.epoch, note=note)
 
 
+class Notes:
+    """Where a long measurement is: a spinner on a terminal, a line now and then elsewhere; on standard error."""
+
+    def __init__(self, about: str, *, quiet: bool) -> None:
+        self._about, self._quiet = about, quiet
+        self._spinner = Console(stderr=True).status(about) if sys.stderr.isatty() and not quiet else None
+        self._next_line = 0.0
+
+    def __enter__(self) -> "Notes":
+        if self._spinner is not None:
+            self._spinner.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+
+    def tell(self, what: str) -> None:
+        """Say what is being done."""
+        text, now = f"{self._about}: {what}", time.monotonic()
+        if self._spinner is not None:
+            self._spinner.update(text)
+        elif not self._quiet and now >= self._next_line:
+            self._next_line = now + _LINE_EVERY
+            typer.echo(text, err=True)
+
+
 @contextlib.contextmanager
 def stop_cleanly(folder: "RunFolder") -> Iterator[None]:
     """Ctrl-C or a termination request: finish the epoch, write a checkpoint, say how to go on."""

@@ -1,10 +1,13 @@
 """Results as tables for people: per cent here, fractions everywhere else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
+
+Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
 
 
 def print_metrics(metrics: Mapping[str, Any]) -> None:
@@ -52,3 +55,30 @@ def millions(value: float) -> str:
 def _kept(kept: int, total: int) -> str:
     share = f" (−{100 * (1 - kept / total):.2f} %)" if total else ""
     return f"{kept:,}{share}"
+
+
+class RowPrinter:
+    """A table of datasets and models that is printed row by row, as rows come in; nothing is cut off."""
+
+    def __init__(self, columns: Columns, pairs: Sequence[tuple[str, str]]) -> None:
+        self._columns: Columns = {
+            "dataset": lambda row: str(row["dataset"]),
+            "model": lambda row: str(row["model"]),
+            **columns,
+        }
+        self._widths = {heading: max(len(heading), 7) for heading in self._columns}
+        for heading, names in zip(("dataset", "model"), zip(*pairs, strict=True), strict=True):
+            self._widths[heading] = max(len(heading), *map(len, names))
+        self._console = Console()
+        self._console.width = max(self._console.width, sum(width + 3 for width in self._widths.values()))
+        self._begun = False
+
+    def print(self, row: Mapping[str, Any]) -> None:
+        """Print a row, the first one with its headings."""
+        table = Table(box=box.SIMPLE_HEAD, show_header=not self._begun, show_edge=False, pad_edge=False)
+        for heading, width in self._widths.items():
+            left = heading in ("dataset", "model")
+            table.add_column(heading, justify="left" if left else "right", min_width=width, no_wrap=True)
+        table.add_row(*(cell(row) for cell in self._columns.values()))
+        self._console.print(table, highlight=False)
+        self._begun = True

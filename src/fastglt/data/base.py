@@ -1,6 +1,6 @@
 """What every source of data hands over, and the few steps they share.
 
-Sources speak numpy; torch and PyG are imported only when a finished `Dataset` is made.
+Sources speak numpy; torch is imported when a finished `Dataset` is made, PyG when one asks for its `data`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+    from torch import Tensor
     from torch_geometric.data import Data
 
 Floats = npt.NDArray[np.float32]
@@ -25,11 +27,19 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A graph ready for training: `data` holds x, y, edge_index and the three masks."""
+    """A graph ready for training: x, y, edge_index and the three masks."""
 
     name: str
-    data: Data
+    tensors: dict[str, Tensor]  # x may be sparse, in compressed rows
     metric: str  # "accuracy" or "roc_auc"
+
+    @cached_property
+    def data(self) -> Data:
+        """The tensors as a PyG object."""
+        with quiet_import():
+            from torch_geometric.data import Data
+
+        return Data(**{**self.tensors, "x": self.tensors["x"].to_dense()})
 
 
 class Masks(NamedTuple):
@@ -42,9 +52,9 @@ class Masks(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """A dataset as plain arrays, before it becomes a PyG object."""
+    """A dataset as plain arrays."""
 
-    x: Floats
+    x: Floats | csr_array  # a sparse one is sorted and has no stored zeros
     y: Ints
     edges: Ints
     masks: Masks
@@ -53,18 +63,14 @@ class Parts:
         """These arrays as a `Dataset`."""
         import torch
 
-        with quiet_import():
-            from torch_geometric.data import Data
-
-        data = Data(
-            x=torch.from_numpy(np.ascontiguousarray(self.x)),
-            y=torch.from_numpy(np.ascontiguousarray(self.y)),
-            edge_index=torch.from_numpy(np.ascontiguousarray(self.edges)),
-            train_mask=torch.from_numpy(np.ascontiguousarray(self.masks.train)),
-            val_mask=torch.from_numpy(np.ascontiguousarray(self.masks.val)),
-            test_mask=torch.from_numpy(np.ascontiguousarray(self.masks.test)),
-        )
-        return Dataset(name=name, data=data, metric=metric)
+        masks = {f"{split}_mask": mask for split, mask in self.masks._asdict().items()}
+        arrays = {"y": self.y, "edge_index": self.edges, **masks}
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        if isinstance(self.x, np.ndarray):
+            x = torch.from_numpy(np.ascontiguousarray(self.x))
+        else:
+            x = _sparse_tensor(self.x)
+        return Dataset(name=name, tensors={"x": x, **tensors}, metric=metric)
 
 
 class FileGraph(NamedTuple):
@@ -122,12 +128,23 @@ def tidy_edges(source: Ints, target: Ints, *, nodes: int, directed: bool = False
     return np.stack([pairs // nodes, pairs % nodes])
 
 
-def normalised_rows(features: csr_array) -> Floats:
-    """Dense features whose rows sum to one; a row that sums to less is left as it is.
+def _sparse_tensor(matrix: csr_array) -> Tensor:
+    import torch
 
-    The same arithmetic as PyG's `NormalizeFeatures`, done while the matrix is still sparse.
+    indptr, indices, values = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        return torch.sparse_csr_tensor(indptr, indices, values, matrix.shape, check_invariants=False)
+
+
+def normalised_rows(features: csr_array) -> csr_array:
+    """Features whose rows sum to one; a row that sums to less is left as it is.
+
+    The same arithmetic as PyG's `NormalizeFeatures`, done without writing the zeros out.
     """
     sums = np.maximum(np.asarray(features.sum(axis=1), dtype=np.float32), 1)
     scaled = features.astype(np.float32)
     scaled.data /= np.repeat(sums, np.diff(features.indptr))
-    return scaled.toarray()
+    scaled.sum_duplicates()
+    scaled.eliminate_zeros()
+    return scaled

@@ -11,12 +11,15 @@ from collections import defaultdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastglt.data.base import Floats, Ints, Masks, Parts, normalised_rows, tidy_edges
+from fastglt.data.base import Ints, Masks, Parts, normalised_rows, tidy_edges
 from fastglt.data.raw import RawFiles
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 PIECES = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 VALIDATION_NODES = 500  # the public split validates on the 500 nodes after the training nodes
@@ -42,22 +45,26 @@ def _read(prefix: str, folder: Path, split_seed: int) -> Parts:
     # CiteSeer's test ids have gaps: those nodes keep empty features and the first class.
     labels = np.zeros(nodes, dtype=np.int64)
     labels[:first], labels[test] = first_labels, piece("ty").argmax(axis=1)
-    first_features = _features(piece("allx"))
-    features = np.zeros((nodes, first_features.shape[1]), dtype=np.float32)
-    features[:first], features[test] = first_features, _features(piece("tx"))
+    row = np.full(nodes, first + len(test))
+    row[:first], row[test] = np.arange(first), first + np.arange(len(test))
+    features = _stack(piece("allx"), piece("tx"))[row]
 
     masks = Masks(*(np.zeros(nodes, dtype=np.bool_) for _ in range(3)))
     masks.train[:trained] = True
     masks.val[trained : trained + VALIDATION_NODES] = True
     masks.test[test] = True
-    return Parts(x=features, y=labels, edges=_edges(piece("graph"), nodes), masks=masks)
+    return Parts(x=normalised_rows(features), y=labels, edges=_edges(piece("graph"), nodes), masks=masks)
 
 
-def _features(matrix: Any) -> Floats:
-    from scipy.sparse import csr_array
+def _stack(*matrices: Any) -> csr_array:
+    """One matrix over the other, then an empty row."""
+    from scipy.sparse import csr_array, vstack
 
     # Rebuilt, since the published objects were pickled by a much older scipy.
-    return normalised_rows(csr_array((matrix.data, matrix.indices, matrix.indptr)))
+    parts = [(matrix.data, matrix.indices, matrix.indptr) for matrix in matrices]
+    width = max(int(indices.max()) for _, indices, _ in parts) + 1
+    rebuilt = [csr_array(part, (len(part[2]) - 1, width)) for part in parts]
+    return csr_array(vstack([*rebuilt, csr_array((1, width), dtype=np.float32)], format="csr"))
 
 
 def _edges(neighbours: dict[int, list[int]], nodes: int) -> Ints:

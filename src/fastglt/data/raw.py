@@ -16,17 +16,11 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from platformdirs import user_cache_dir
-
 from fastglt.data.base import Parts, quiet_import
 from fastglt.errors import FastGLTError, InputError, MachineError
+from fastglt.storage import cache_folder
 
 DOWNLOAD_TIMEOUT = 30  # seconds without a byte
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: `FASTGLT_CACHE`, or the platform's own place for caches."""
-    return Path(os.environ.get("FASTGLT_CACHE") or user_cache_dir("fastglt")).expanduser() / "data"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +61,7 @@ class RawFiles:
         return next(filter(self._complete, places), None)
 
     def _cached(self) -> Path:
-        return cache_folder() / self.folder / "raw"
+        return cache_folder() / "data" / self.folder / "raw"
 
     def _complete(self, folder: Path) -> bool:
         return all(os.path.isfile(folder / file) for file in self.files)

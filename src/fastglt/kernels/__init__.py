@@ -1,35 +1,69 @@
 """The few products everything else is made of: differentiable, sparse, one function each.
 
-On a CPU they run as compiled loops (`_numba`); on any other device, or with
-``FASTGLT_BACKEND=plain``, as gather and scatter (`_plain`). Both give the same results to float
-tolerance, and the same dropout bits.
+Three back ends compute them: compiled loops (`_numba`), PyTorch's sparse matrices (`_torch`), and gather
+and scatter for any device (`_plain`). All give the same results to float tolerance and the same dropout
+bits. Which one serves what stands in a `Table`; ``FASTGLT_BACKEND`` forces one.
 """
 
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fastglt.errors import unknown_name
-from fastglt.kernels import _plain
 from fastglt.kernels.csr import CSR
+from fastglt.kernels.drop import Drop
+from fastglt.kernels.table import Table, backend
 
-__all__ = ["CSR", "attention", "backend", "dropout", "set_threads", "spmm"]
+__all__ = [
+    "CSR",
+    "Table",
+    "adam",
+    "aggregate",
+    "attention",
+    "backend",
+    "dropout",
+    "matmul",
+    "set_threads",
+    "spmm",
+    "sum_and_mask",
+    "table",
+    "use_table",
+]
 
-_BACKENDS = ("auto", "numba", "plain")
+_chosen: list[Table] = []
 
 
-def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
+def spmm(csr: CSR, values: Tensor, dense: Tensor, *, known: Tensor | None = None) -> Tensor:
     """Sparse times dense: ``out[i] = Σ_j values[i, j] · dense[j]``, differentiable in both.
 
     `values` has one number per entry, or one row of numbers per entry, one for each head; the heads
-    then split the columns of `dense` into equal parts.
+    then split the columns of `dense` into equal parts. A `known` result is not computed again.
     """
-    if values.dim() == 1:
-        values = values.unsqueeze(-1)
-    return _SpMM.apply(csr, values, dense)  # type: ignore[no-any-return, no-untyped-call]
+    return _Aggregate.apply(csr, _by_head(values), dense, None, "none", None, known)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def aggregate(
+    csr: CSR,
+    values: Tensor,
+    dense: Tensor,
+    bias: Tensor | None,
+    *,
+    activation: str = "none",
+    p: float = 0.0,
+    training: bool = False,
+) -> Tensor:
+    """`spmm` plus a bias, through an activation (none, relu or elu) and `dropout`, in one pass over the rows."""
+    drop = Drop.draw(p, training=training)
+    return _Aggregate.apply(csr, _by_head(values), dense, bias, activation, drop, None)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
+    """Dense times dense, for tall `x`: a product with few columns is where BLAS is slow."""
+    return _MatMul.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
@@ -43,10 +77,46 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     The key is drawn from PyTorch's default generator, so `torch.manual_seed` decides the result; the
     bits are a hash of (key, row, column), the same on every device and for every thread count.
     """
-    if not training or p == 0:
-        return x
-    key = int(torch.randint(2**62, ()).item())
-    return _Dropout.apply(x, p, key)  # type: ignore[no-any-return, no-untyped-call]
+    drop = Drop.draw(p, training=training)
+    return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
+
+
+def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
+    """Add the size of a gradient to a running total, then zero it where not kept; both in place."""
+    _server(grad, "numba").sum_and_mask(grad, kept, total)
+
+
+def adam(
+    tensor: Tensor,
+    grad: Tensor,
+    first: Tensor,
+    second: Tensor,
+    *,
+    step: int,
+    lr: float,
+    weight_decay: float,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+) -> None:
+    """One step of Adam in place: the tensor and its two moments."""
+    moved = lr / (1 - betas[0] ** step), (1 - betas[1] ** step) ** -0.5
+    _server(tensor, "numba").adam(tensor, grad, first, second, *moved, weight_decay, *betas, eps)
+    torch.autograd.graph.increment_version(tensor)  # compiled loops write behind PyTorch's back
+
+
+def table() -> Table:
+    """The table in use: the one that was chosen last, else this machine's."""
+    return _chosen[-1] if _chosen else Table.of_machine()
+
+
+@contextmanager
+def use_table(chosen: Table) -> Iterator[None]:
+    """Let a table decide for a while."""
+    _chosen.append(chosen)
+    try:
+        yield
+    finally:
+        _chosen.pop()
 
 
 def set_threads(count: int) -> None:
@@ -57,73 +127,90 @@ def set_threads(count: int) -> None:
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
 
 
-def backend() -> str:
-    """What `FASTGLT_BACKEND` asks for."""
-    choice = os.environ.get("FASTGLT_BACKEND", "auto")
-    if choice not in _BACKENDS:
-        raise unknown_name("FASTGLT_BACKEND", choice, _BACKENDS)
-    return choice
+def _by_head(values: Tensor) -> Tensor:
+    return values.unsqueeze(-1) if values.dim() == 1 else values
 
 
-def _compiled(x: Tensor) -> bool:
-    """Whether the compiled kernels serve this tensor."""
-    return x.device.type == "cpu" and backend() != "plain"
+def _server(x: Tensor, preferred: str) -> Any:
+    """The back end for a tensor: the forced one, else the preferred; loops are for CPUs only."""
+    name = backend()
+    if name == "auto":
+        name = preferred
+    if name == "numba" and x.device.type != "cpu":
+        name = "plain"
+    return _load(name)
 
 
-def _spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
-    if not _compiled(dense):
-        return _plain.spmm(csr, values, dense)
-    from fastglt.kernels import _numba
+def _load(name: str) -> ModuleType:
+    if name == "numba":
+        from fastglt.kernels import _numba
 
-    out = dense.new_empty(csr.num_rows, dense.shape[1])
-    _numba.spmm(*_arrays(csr.indptr, csr.indices, values, dense, out))
-    return out
+        return _numba
+    from fastglt.kernels import _plain, _torch
 
-
-def _sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
-    if not _compiled(left):
-        return _plain.sddmm(csr, left, right, heads)
-    from fastglt.kernels import _numba
-
-    out = left.new_empty(csr.num_entries, heads)
-    _numba.sddmm(*_arrays(csr.indptr, csr.indices, left, right, out))
-    return out
+    return _torch if name == "torch" else _plain
 
 
-def _arrays(*tensors: Tensor) -> list[Any]:
-    return [tensor.detach().contiguous().numpy() for tensor in tensors]
+def _for(kernel: str, dense: Tensor) -> Any:
+    return _server(dense, table().choose(kernel, dense.shape[1]))
 
 
-class _SpMM(torch.autograd.Function):
+class _Aggregate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
-        ctx.csr = csr
-        ctx.save_for_backward(values, dense)
-        return _spmm(csr, values, dense)
+    def forward(
+        ctx: Any,
+        csr: CSR,
+        values: Tensor,
+        dense: Tensor,
+        bias: Tensor | None,
+        activation: str,
+        drop: Drop | None,
+        known: Tensor | None,
+    ) -> Tensor:
+        out = known
+        if out is None:
+            out = _for("spmm", dense).aggregate(csr, values, dense, bias, activation, drop)
+        ctx.csr, ctx.activation, ctx.drop = csr, activation, drop
+        finished = activation != "none"
+        ctx.save_for_backward(values, dense if ctx.needs_input_grad[1] else None, out if finished else None)
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
-        csr, (values, dense), grad = ctx.csr, ctx.saved_tensors, grads[0]
-        grad_values = grad_dense = None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        csr, (values, dense, out), grad = ctx.csr, ctx.saved_tensors, grads[0].contiguous()
+        if out is not None:
+            grad = _for("spmm", grad).activation_backward(out, grad, ctx.activation, ctx.drop)
+        elif ctx.drop is not None:
+            grad = _for("spmm", grad).dropout(grad, ctx.drop)
+        grad_values = grad_dense = grad_bias = None
         if ctx.needs_input_grad[1]:
-            grad_values = _sddmm(csr, grad, dense, values.shape[1])
+            grad_values = _for("sddmm", grad).sddmm(csr, grad, dense, values.shape[1])
         if ctx.needs_input_grad[2]:
-            grad_dense = _spmm(csr.transposed, values[csr.transpose_order], grad)
-        return None, grad_values, grad_dense
+            grad_dense = _for("spmm", grad).spmm(csr.transposed, values[csr.transpose_order], grad)
+        if ctx.needs_input_grad[3]:
+            grad_bias = grad.sum(0)
+        return None, grad_values, grad_dense, grad_bias, None, None, None
+
+
+class _MatMul(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        out: Tensor = _for("matmul", weight).matmul(x, weight)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        (x, weight), grad = ctx.saved_tensors, grads[0]
+        return grad @ weight.t(), (grad.t() @ x).t()  # the long axis of x stays innermost: several times faster
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
-        if _compiled(target):
-            from fastglt.kernels import _numba
-
-            alpha = target.new_empty(csr.num_entries, target.shape[1])
-            arrays = _arrays(csr.indptr, csr.indices, target, source)
-            _numba.attention(*arrays, slope, *_arrays(alpha))
-        else:
-            alpha = _plain.attention(csr, target, source, slope)
+        alpha: Tensor = _server(target, "numba").attention(csr, target, source, slope)
         ctx.csr, ctx.slope = csr, slope
         ctx.save_for_backward(target, source, alpha)
         return alpha
@@ -132,40 +219,18 @@ class _Attention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor, None]:
         csr, (target, source, alpha), grad = ctx.csr, ctx.saved_tensors, grads[0]
-        if not _compiled(target):
-            gradients = _plain.attention_backward(csr, target, source, ctx.slope, alpha, grad)
-            return None, *gradients, None
-        from fastglt.kernels import _numba
-
-        logits, grad_target, grad_source = (alpha.new_empty(like.shape) for like in (alpha, target, source))
-        arrays = _arrays(csr.indptr, csr.indices, target, source)
-        _numba.attention_backward(*arrays, ctx.slope, *_arrays(alpha, grad, logits, grad_target))
-        _numba.row_sums(*_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
-        return None, grad_target, grad_source, None
+        server = _server(target, "numba")
+        return None, *server.attention_backward(csr, target, source, ctx.slope, alpha, grad), None
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float, key: int) -> Tensor:
-        ctx.p, ctx.key = p, key
-        return _Dropout.masked(x, p, key)
+    def forward(ctx: Any, x: Tensor, drop: Drop) -> Tensor:
+        ctx.drop = drop
+        out: Tensor = _server(x, "numba").dropout(x, drop)
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return _Dropout.masked(grads[0], ctx.p, ctx.key), None, None
-
-    @staticmethod
-    def masked(x: Tensor, p: float, key: int) -> Tensor:
-        threshold = round(p * 2**32)
-        scale = 1 / (1 - threshold / 2**32)
-        if not _compiled(x):
-            return _plain.dropout(x, key, threshold, scale)
-        import numpy as np
-
-        from fastglt.kernels import _numba
-
-        out = torch.empty_like(x, memory_format=torch.contiguous_format)
-        source, target = _arrays(x, out)
-        _numba.dropout(source, np.uint64(key), np.uint32(threshold), source.dtype.type(scale), target)
-        return out
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _server(grads[0], "numba").dropout(grads[0], ctx.drop), None

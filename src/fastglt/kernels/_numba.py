@@ -1,128 +1,101 @@
-"""Compiled loops over compressed rows, parallel over rows, so results do not depend on the thread count.
+"""The kernels on a CPU, as compiled loops."""
 
-Every function fills an output that the caller allocated. Rows are vectorised along the dense axis;
-entries are taken four at a time so that the output row is loaded and stored once for four of them.
-"""
-
-import math
+from typing import Any
 
 import numpy as np
-from numba import njit, prange
+import torch
+from torch import Tensor
 
-_OPTIONS = {"parallel": True, "fastmath": {"contract", "reassoc", "nsz"}, "cache": True, "nogil": True}
+from fastglt.kernels import _loops
+from fastglt.kernels.csr import CSR
+from fastglt.kernels.drop import Drop
 
-
-@njit(**_OPTIONS)
-def spmm(indptr, indices, values, dense, out):  # type: ignore[no-untyped-def]
-    """out[i, h·w + c] = Σ_k values[k, h] · dense[indices[k], h·w + c] over the entries k of row i."""
-    heads = values.shape[1]
-    width = dense.shape[1] // heads
-    for i in prange(indptr.shape[0] - 1):
-        row = out[i]
-        row[:] = 0
-        for h in range(heads):
-            target = row[h * width : (h + 1) * width]
-            k = indptr[i]
-            end = indptr[i + 1]
-            while k + 4 <= end:
-                a, b, c, d = values[k, h], values[k + 1, h], values[k + 2, h], values[k + 3, h]
-                p = dense[indices[k], h * width : (h + 1) * width]
-                q = dense[indices[k + 1], h * width : (h + 1) * width]
-                r = dense[indices[k + 2], h * width : (h + 1) * width]
-                s = dense[indices[k + 3], h * width : (h + 1) * width]
-                for x in range(width):
-                    target[x] += (a * p[x] + b * q[x]) + (c * r[x] + d * s[x])
-                k += 4
-            while k < end:
-                a = values[k, h]
-                p = dense[indices[k], h * width : (h + 1) * width]
-                for x in range(width):
-                    target[x] += a * p[x]
-                k += 1
+_ACTIVATIONS = {"none": _loops.NONE, "relu": _loops.RELU, "elu": _loops.ELU}
 
 
-@njit(**_OPTIONS)
-def sddmm(indptr, indices, left, right, out):  # type: ignore[no-untyped-def]
-    """out[k, h] = ⟨left[i], right[indices[k]]⟩ over head h's columns, for each entry k of row i."""
-    heads = out.shape[1]
-    width = left.shape[1] // heads
-    zero = left.dtype.type(0)
-    for i in prange(indptr.shape[0] - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            for h in range(heads):
-                a = left[i, h * width : (h + 1) * width]
-                b = right[indices[k], h * width : (h + 1) * width]
-                total = zero
-                for x in range(width):
-                    total += a[x] * b[x]
-                out[k, h] = total
+def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
+    """See `fastglt.kernels.spmm`."""
+    return aggregate(csr, values, dense, None, "none", None)
 
 
-@njit(**_OPTIONS)
-def attention(indptr, indices, target, source, slope, out):  # type: ignore[no-untyped-def]
-    """out[k, h] = softmax over row i of leaky_relu(target[i, h] + source[indices[k], h])."""
-    heads = out.shape[1]
-    for i in prange(indptr.shape[0] - 1):
-        for h in range(heads):
-            largest = -np.inf
-            for k in range(indptr[i], indptr[i + 1]):
-                logit = target[i, h] + source[indices[k], h]
-                logit = logit if logit > 0 else slope * logit
-                out[k, h] = logit
-                largest = max(largest, logit)
-            total = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                weight = math.exp(out[k, h] - largest)
-                out[k, h] = weight
-                total += weight
-            for k in range(indptr[i], indptr[i + 1]):
-                out[k, h] /= total
+def aggregate(
+    csr: CSR, values: Tensor, dense: Tensor, bias: Tensor | None, activation: str, drop: Drop | None
+) -> Tensor:
+    """See `fastglt.kernels.aggregate`."""
+    out = dense.new_empty(csr.num_rows, dense.shape[1])
+    arrays = _arrays(csr.indptr, csr.indices, values, dense, dense.new_empty(0) if bias is None else bias)
+    _loops.aggregate(*arrays, _ACTIVATIONS[activation], *_words(drop, out), *_arrays(out))
+    return out
 
 
-@njit(**_OPTIONS)
-def attention_backward(indptr, indices, target, source, slope, alpha, grad, out, grad_target):  # type: ignore[no-untyped-def]
-    """Gradients of `attention`: of the logits before the leaky ReLU (out) and of target (their row sums)."""
-    heads = alpha.shape[1]
-    for i in prange(indptr.shape[0] - 1):
-        for h in range(heads):
-            dot = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                dot += alpha[k, h] * grad[k, h]
-            total = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                g = alpha[k, h] * (grad[k, h] - dot)
-                if target[i, h] + source[indices[k], h] <= 0:
-                    g *= slope
-                out[k, h] = g
-                total += g
-            grad_target[i, h] = total
+def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | None) -> Tensor:
+    """The gradient before activation and dropout, from their result and its gradient."""
+    out = torch.empty_like(y)
+    _loops.activation_backward(*_arrays(y, grad), _ACTIVATIONS[activation], *_words(drop, y), *_arrays(out))
+    return out
 
 
-@njit(**_OPTIONS)
-def row_sums(indptr, order, values, out):  # type: ignore[no-untyped-def]
-    """out[i] = Σ values[order[k]] over the entries k of row i."""
-    heads = values.shape[1]
-    for i in prange(indptr.shape[0] - 1):
-        for h in range(heads):
-            total = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                total += values[order[k], h]
-            out[i, h] = total
+def dropout(x: Tensor, drop: Drop) -> Tensor:
+    """See `fastglt.kernels.dropout`."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    _loops.dropout(*_arrays(x), *_words(drop, x), *_arrays(out))
+    return out
 
 
-@njit(**_OPTIONS)
-def dropout(x, key, threshold, scale, out):  # type: ignore[no-untyped-def]
-    """out = x · scale where the hash of (key, row, column) is at least `threshold`, else 0."""
-    for i in prange(x.shape[0]):
-        z = np.uint64(key) + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-        low = np.uint32(z & np.uint64(0xFFFFFFFF))
-        high = np.uint32(z >> np.uint64(32))
-        for c in range(x.shape[1]):
-            u = np.uint32(np.uint32(c) * np.uint32(0x9E3779B9) + low)
-            u = np.uint32((u ^ (u >> np.uint32(16))) * np.uint32(0x7FEB352D))
-            u = np.uint32((u ^ high ^ (u >> np.uint32(15))) * np.uint32(0x846CA68B))
-            u = np.uint32(u ^ (u >> np.uint32(16)))
-            out[i, c] = x[i, c] * scale if u >= threshold else 0
+def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
+    """One dot product per entry and head."""
+    out = left.new_empty(csr.num_entries, heads)
+    _loops.sddmm(*_arrays(csr.indptr, csr.indices, left, right, out))
+    return out
+
+
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
+    """See `fastglt.kernels.matmul`; made for a weight of few columns."""
+    out = x.new_empty(x.shape[0], weight.shape[1])
+    _loops.narrow(*_arrays(x, weight.t(), out))
+    return out
+
+
+def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
+    """See `fastglt.kernels.attention`."""
+    alpha = target.new_empty(csr.num_entries, target.shape[1])
+    _loops.attention(*_arrays(csr.indptr, csr.indices, target, source), slope, *_arrays(alpha))
+    return alpha
+
+
+def attention_backward(
+    csr: CSR, target: Tensor, source: Tensor, slope: float, alpha: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the two halves of the logits."""
+    logits, grad_target, grad_source = (alpha.new_empty(like.shape) for like in (alpha, target, source))
+    arrays = _arrays(csr.indptr, csr.indices, target, source)
+    _loops.attention_backward(*arrays, slope, *_arrays(alpha, grad, logits, grad_target))
+    _loops.row_sums(*_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
+    return grad_target, grad_source
+
+
+def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
+    """See `fastglt.kernels.sum_and_mask`."""
+    _loops.sum_and_mask(*(tensor.view(tensor.shape[0], -1).numpy() for tensor in (grad, kept, total)))
+
+
+def adam(tensor: Tensor, grad: Tensor, first: Tensor, second: Tensor, *numbers: float) -> None:
+    """See `fastglt.kernels.adam`."""
+    scalar = _scalar(tensor)
+    arrays = (part.detach().view(-1).numpy() for part in (tensor, grad.contiguous(), first, second))
+    _loops.adam(*arrays, *(scalar(number) for number in numbers))
+
+
+def _arrays(*tensors: Tensor) -> list[Any]:
+    return [tensor.detach().contiguous().numpy() for tensor in tensors]
+
+
+def _scalar(like: Tensor) -> Any:
+    return np.float32 if like.dtype == torch.float32 else np.float64
+
+
+def _words(drop: Drop | None, like: Tensor) -> tuple[Any, Any, Any]:
+    scalar = _scalar(like)
+    if drop is None:
+        return np.uint64(0), np.uint32(0), scalar(1)
+    return np.uint64(drop.key), np.uint32(drop.threshold), scalar(drop.scale)

@@ -1,11 +1,19 @@
 """The same kernels with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from fastglt.kernels.csr import CSR
+from fastglt.kernels.drop import Drop
 
 _U32 = 0xFFFFFFFF
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "none": torch.Tensor.contiguous,
+    "relu": torch.relu,
+    "elu": torch.nn.functional.elu,
+}
 
 
 def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
@@ -14,6 +22,59 @@ def spmm(csr: CSR, values: Tensor, dense: Tensor) -> Tensor:
     messages = _by_head(dense[csr.indices], heads) * values.unsqueeze(-1)
     out = dense.new_zeros(csr.num_rows, dense.shape[1])
     return out.index_add_(0, csr.rows, messages.flatten(1))
+
+
+def aggregate(
+    csr: CSR, values: Tensor, dense: Tensor, bias: Tensor | None, activation: str, drop: Drop | None
+) -> Tensor:
+    """See `fastglt.kernels.aggregate`."""
+    return finish(spmm(csr, values, dense), bias, activation, drop)
+
+
+def finish(total: Tensor, bias: Tensor | None, activation: str, drop: Drop | None) -> Tensor:
+    """What comes after the sum over the neighbours."""
+    y = _ACTIVATIONS[activation](total if bias is None else total + bias)
+    return y if drop is None else dropout(y, drop)
+
+
+def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | None) -> Tensor:
+    """The gradient before activation and dropout, from their result and its gradient."""
+    scale = 1.0
+    if drop is not None:
+        grad, scale = dropout(grad, drop), drop.scale
+    if activation == "relu":
+        return torch.where(y > 0, grad, 0.0)
+    return grad if activation == "none" else torch.where(y > 0, grad, grad * (y / scale + 1))
+
+
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
+    """See `fastglt.kernels.matmul`."""
+    return x @ weight
+
+
+def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
+    """See `fastglt.kernels.sum_and_mask`."""
+    total.add_(grad.abs())
+    grad.mul_(kept)
+
+
+def adam(
+    tensor: Tensor,
+    grad: Tensor,
+    first: Tensor,
+    second: Tensor,
+    rate: float,
+    inverse: float,
+    weight_decay: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
+    """See `fastglt.kernels.adam`."""
+    grad = grad + weight_decay * tensor
+    first.lerp_(grad, 1 - beta1)
+    second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    tensor.addcdiv_(first, second.sqrt().mul_(inverse).add_(eps), value=-rate)
 
 
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
@@ -49,10 +110,10 @@ def attention_backward(
     return grad_target, grad_source
 
 
-def dropout(x: Tensor, key: int, threshold: int, scale: float) -> Tensor:
+def dropout(x: Tensor, drop: Drop) -> Tensor:
     """See `fastglt.kernels.dropout`; the same bits as the compiled kernel."""
     row = torch.arange(x.shape[0], device=x.device)
-    z = key + row * _signed(0x9E3779B97F4A7C15)
+    z = drop.key + row * _signed(0x9E3779B97F4A7C15)
     z = (z ^ _shift(z, 30)) * _signed(0xBF58476D1CE4E5B9)
     z = (z ^ _shift(z, 27)) * _signed(0x94D049BB133111EB)
     z = (z ^ _shift(z, 31)).unsqueeze(1)
@@ -61,7 +122,7 @@ def dropout(x: Tensor, key: int, threshold: int, scale: float) -> Tensor:
     u = ((u ^ (u >> 16)) * 0x7FEB352D) & _U32
     u = ((u ^ high ^ (u >> 15)) * 0x846CA68B) & _U32
     u = u ^ (u >> 16)
-    return torch.where(u >= threshold, x * scale, 0.0)
+    return torch.where(u >= drop.threshold, x * drop.scale, 0.0)
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:

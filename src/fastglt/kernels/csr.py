@@ -33,6 +33,11 @@ class CSR:
         return self.indices.numel()
 
     @cached_property
+    def narrow_indptr(self) -> Tensor:
+        """`indptr` in the type of `indices`."""
+        return self.indptr.int()
+
+    @cached_property
     def row_counts(self) -> Tensor:
         """Entries in each row."""
         return self.indptr.diff()

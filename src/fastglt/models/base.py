@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from fastglt.errors import InputError
-from fastglt.features import Features
+from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
+from fastglt.kernels import matmul
 from fastglt.seeds import derive, uniform
 
 
@@ -106,6 +107,11 @@ class Backbone(Network):
     @abstractmethod
     def operations(self) -> tuple[Operation, ...]:
         """What a forward pass computes, for cost accounting."""
+
+
+def product(x: FeatureRows | Tensor, weight: Tensor) -> Tensor:
+    """The data's features or a layer's output times a weight matrix."""
+    return matmul(x, weight) if isinstance(x, Tensor) else x @ weight
 
 
 def glorot(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter:

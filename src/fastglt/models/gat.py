@@ -4,14 +4,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import elu
 
 from fastglt.errors import InputError
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
-from fastglt.kernels import attention, dropout, spmm
+from fastglt.kernels import aggregate, attention, dropout
 from fastglt.messages import Hop
-from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, zeros
+from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, product, zeros
 
 
 class GATLayer(nn.Module):
@@ -35,15 +34,23 @@ class GATLayer(nn.Module):
         self.attention_target = glorot(heads, width, seed, purpose, "target")
         self.bias = zeros(heads * width)
 
-    def forward(self, x: FeatureRows | Tensor, hop: Hop, edge_score: Tensor | None = None) -> Tensor:
-        """The receivers' outputs from the senders' rows."""
-        h = x @ self.weight
+    def forward(
+        self,
+        x: FeatureRows | Tensor,
+        hop: Hop,
+        edge_score: Tensor | None = None,
+        *,
+        activation: str = "none",
+        p: float = 0.0,
+    ) -> Tensor:
+        """The receivers' outputs from the senders' rows, through an activation and dropout."""
+        h = product(x, self.weight)
         source, target = self._logits(x, h)
         values = attention(hop.csr, hop.of_receivers(target), source, self.slope)
         values = dropout(values, self.dropout, training=self.training)
         if edge_score is not None:
             values = values * hop.spread(edge_score).unsqueeze(-1)
-        return spmm(hop.csr, values, h) + self.bias
+        return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
 
     def _logits(self, x: FeatureRows | Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """The sender's and the receiver's half of each attention logit, one column per head.
@@ -54,8 +61,8 @@ class GATLayer(nn.Module):
         both = torch.cat(
             [block_diagonal(*a.unsqueeze(-1)) for a in (self.attention_source, self.attention_target)], 1
         )
-        width = x.width if isinstance(x, FeatureRows) else x.shape[1]
-        halves = x @ (self.weight @ both) if width < self.width else h @ both
+        width = x.shape[1] if isinstance(x, Tensor) else x.width
+        halves = product(x, self.weight @ both) if width < self.width else h @ both
         source, target = halves.chunk(2, dim=1)
         return source, target
 
@@ -89,9 +96,8 @@ class GAT(Backbone):
         self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores."""
-        first, second = graph.hops(nodes, depth=2, self_loops=True)
-        h = elu(self.layer1(x.of(first.senders), first, edge_score))
-        h = dropout(h, self.dropout, training=self.training)
+        first, second = graph.hops(nodes, depth=2)
+        h = self.layer1(x.of(first.senders), first, edge_score, activation="elu", p=self.dropout)
         return self.layer2(h, second, edge_score)  # type: ignore[no-any-return]
 
     @property

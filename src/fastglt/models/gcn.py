@@ -4,9 +4,9 @@ from torch import Tensor, nn
 
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
-from fastglt.kernels import dropout, spmm
+from fastglt.kernels import aggregate
 from fastglt.messages import Hop
-from fastglt.models.base import Aggregation, Backbone, Linear, Operation, glorot, zeros
+from fastglt.models.base import Aggregation, Backbone, Linear, Operation, glorot, product, zeros
 
 
 class GCNLayer(nn.Module):
@@ -17,11 +17,20 @@ class GCNLayer(nn.Module):
         self.weight = glorot(in_channels, out_channels, seed, purpose)
         self.bias = zeros(out_channels)
 
-    def forward(self, x: FeatureRows | Tensor, hop: Hop, edge_score: Tensor | None = None) -> Tensor:
-        """The receivers' outputs from the senders' rows."""
+    def forward(
+        self,
+        x: FeatureRows | Tensor,
+        hop: Hop,
+        edge_score: Tensor | None = None,
+        *,
+        activation: str = "none",
+        p: float = 0.0,
+    ) -> Tensor:
+        """The receivers' outputs from the senders' rows, through an activation and dropout."""
         norm = hop.symmetric_norm
         values = norm if edge_score is None else norm * hop.spread(edge_score)
-        return spmm(hop.csr, values, x @ self.weight) + self.bias
+        h = product(x, self.weight)
+        return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
 
 
 class GCN(Backbone):
@@ -40,9 +49,8 @@ class GCN(Backbone):
         self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores."""
-        first, second = graph.hops(nodes, depth=2, self_loops=True)
-        h = self.layer1(x.of(first.senders), first, edge_score).relu()
-        h = dropout(h, self.dropout, training=self.training)
+        first, second = graph.hops(nodes, depth=2)
+        h = self.layer1(x.of(first.senders), first, edge_score, activation="relu", p=self.dropout)
         return self.layer2(h, second, edge_score)  # type: ignore[no-any-return]
 
     @property

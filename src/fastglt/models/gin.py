@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from fastglt.errors import InputError, unknown_name
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
-from fastglt.kernels import dropout, spmm
+from fastglt.kernels import aggregate, dropout
 from fastglt.messages import Hop
-from fastglt.models.base import Aggregation, Backbone, Linear, Operation, zeros
+from fastglt.models.base import Aggregation, Backbone, Linear, Operation, product, zeros
 from fastglt.seeds import derive, uniform
 
 _AGGREGATIONS = ("mean", "sum")
@@ -32,16 +32,37 @@ class GINLayer(nn.Module):
         self.weights = nn.ParameterList([_matrix(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
         self.biases = nn.ParameterList([_vector(a, b, seed, purpose, i) for i, (a, b) in enumerate(pairs, 1)])
 
-    def forward(self, x: FeatureRows | Tensor, hop: Hop, edge_score: Tensor | None = None) -> Tensor:
-        """The receivers' outputs from the senders' rows."""
-        values = hop.mean_norm if self.mean else hop.ones
+    def forward(
+        self,
+        x: FeatureRows | Tensor,
+        hop: Hop,
+        edge_score: Tensor | None = None,
+        *,
+        activation: str = "none",
+        p: float = 0.0,
+    ) -> Tensor:
+        """The receivers' outputs from the senders' rows, through an activation and dropout.
+
+        The hop's self-loops carry a node's own row.
+        """
+        values = hop.mean_norm if self.mean else hop.sum_norm
         if edge_score is not None:
             values = values * hop.spread(edge_score)
-        h = x @ self.weight
-        h = spmm(hop.csr, values, h) + (1 + self.eps) * hop.of_receivers(h) + self.bias
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            h = h.relu() @ weight + bias
-        return h
+        values = values + (1 + self.eps) * hop.is_loop
+        finish = {"activation": activation, "p": p}
+        last = len(self.weights)
+        h = aggregate(
+            hop.csr,
+            values,
+            product(x, self.weight),
+            self.bias,
+            training=self.training,
+            **(finish if last == 0 else {"activation": "relu"}),
+        )
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True), 1):
+            h = product(h, weight) + bias
+            h = h.relu() if i < last or activation == "relu" else h
+        return h if last == 0 else dropout(h, p, training=self.training)
 
 
 class GIN(Backbone):
@@ -76,10 +97,9 @@ class GIN(Backbone):
         self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores."""
-        first, second = graph.hops(nodes, depth=2, self_loops=False)
-        h = self.layer1(x.of(first.senders), first, edge_score).relu()
-        h = dropout(h, self.dropout, training=self.training)
-        read = second.of_receivers(h) @ self.weight_readout + self.bias_readout
+        first, second = graph.hops(nodes, depth=2)
+        h = self.layer1(x.of(first.senders), first, edge_score, activation="relu", p=self.dropout)
+        read = product(second.of_receivers(h), self.weight_readout) + self.bias_readout
         return (read + self.layer2(h, second, edge_score)) / 2  # type: ignore[no-any-return]
 
     @property

@@ -67,7 +67,7 @@ def unused_weights(
     network: Network, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool
 ) -> tuple[str, ...]:
     """Run copies of the network; refuse it if that fails, and tell which prunable weights have no gradient."""
-    device = x.dense.device
+    device = x.device
     soft_edges = soft_edges and graph.num_edges > 0
     scores = torch.ones(graph.num_edges, device=device, requires_grad=True) if soft_edges else None
     with own_random_state(device), torch.enable_grad():
@@ -133,7 +133,7 @@ def _refuse_memory(used: Network, fresh: Network, x: Features, graph: Graph) -> 
     keep = torch.ones(graph.num_edges, dtype=torch.bool)
     keep[0] = False
     smaller = graph.prune(Mask(keep))
-    scores = torch.ones(smaller.num_edges, device=x.dense.device)
+    scores = torch.ones(smaller.num_edges, device=x.device)
     where = "this data without one of its edges"
     first, second = (_run(network, x, smaller, scores, where) for network in (used, fresh))
     if first.shape != second.shape or not torch.allclose(first, second, equal_nan=True):

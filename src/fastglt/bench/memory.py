@@ -1,0 +1,137 @@
+"""Peak memory, each side in a fresh process of its own: ``python -m fastglt.bench.memory '{"side": …}'``.
+
+The side of stock PyG imports what a PyG script would, and our data loader; none of our kernels.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastglt.bench import Note, silent
+from fastglt.errors import MachineError
+
+if TYPE_CHECKING:
+    from fastglt.experiment import Experiment, Prepared
+
+_STAGE = 2  # epochs: the second one has the optimiser's state beside it
+Job = Mapping[str, Any]
+
+
+def peaks(prepared: "Prepared", faster: str, note: Note = silent) -> dict[str, float]:
+    """The most memory, in MB, of a search of ours and of stock PyG's dense training with either form of the graph.
+
+    On a GPU its memory, else the process's. `faster` is the form that PyG's time was taken from.
+    """
+    from fastglt.bench.stock import FORMS
+
+    found = {}
+    for side, form in (("ours", ""), *(("pyg", form) for form in FORMS)):
+        name = f"{side}_{form}".rstrip("_")
+        note(f"memory of {name}")
+        job = our_job(prepared.experiment) if side == "ours" else pyg_job(prepared, form)
+        found[name] = in_own_process({"side": side, **job}) / 2**20
+    return {
+        "peak_mb_ours": found["ours"],
+        "peak_mb_pyg": found[f"pyg_{faster}"],
+        **{f"peak_mb_pyg_{form}": found[f"pyg_{form}"] for form in FORMS},
+    }
+
+
+def in_own_process(job: Job) -> int:
+    """Run one side in a process of its own; returns the most memory it had, in bytes."""
+    command = [sys.executable, "-m", "fastglt.bench.memory", json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == -signal.SIGKILL:
+        raise MachineError(f"not enough memory to train the side of {job['side']}; try a smaller --hidden")
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+        raise MachineError(f"the memory of the side of {job['side']} could not be measured ({reason})")
+    return int(done.stdout)
+
+
+def our_job(experiment: "Experiment") -> Job:
+    """What the process of our side is told."""
+    root = experiment.data_root
+    return {**asdict(experiment), "data_root": None if root is None else str(root)}
+
+
+def pyg_job(prepared: "Prepared", form: str) -> Job:
+    """What a process of stock PyG's side is told."""
+    from fastglt.experiment import available_threads
+
+    experiment, root = prepared.experiment, prepared.experiment.data_root
+    return {
+        "name": experiment.dataset,
+        "source": {
+            "root": None if root is None else str(root),
+            "split_seed": experiment.split_seed,
+            "directed": experiment.directed,
+        },
+        "spec": prepared.network.spec,
+        "form": form,
+        "recipe": asdict(prepared.method.budget.recipe),
+        "threads": experiment.threads or available_threads(),
+        "device": experiment.device,
+    }
+
+
+def run_ours(job: Job) -> None:
+    """A search in short, as `fastglt find` runs it: soft epochs, the cut, hard ones, swaps, a last look."""
+    from fastglt.experiment import Experiment, available_threads
+    from fastglt.kernels import set_threads
+    from fastglt.methods import Budget, Targets
+    from fastglt.process import keep_freed_memory
+    from fastglt.training import Training, train
+
+    short = {"oneshot_epochs": _STAGE, "denoise_epochs": 2 * _STAGE, "interval": _STAGE}
+    given = {
+        **job,
+        "targets": Targets(**job["targets"]),
+        "budget": Budget(**{**job["budget"], **short}),
+        "data_root": None if job["data_root"] is None else Path(job["data_root"]),
+    }
+    experiment = Experiment(**given)
+    keep_freed_memory()
+    set_threads(experiment.threads or available_threads())
+    prepared = experiment.prepare()
+    recipe = prepared.method.budget.recipe
+    train(Training(prepared.network, prepared.task, recipe, seed=experiment.seed), prepared.method)
+
+
+def run_pyg(job: Job) -> None:
+    """Some epochs of stock PyG's dense training."""
+    # PyG imports numba where it finds it, for parts that are not used here; PyG alone does not bring it along.
+    sys.modules["numba"] = None  # type: ignore[assignment]
+    import torch
+
+    from fastglt.bench.stock import StockTraining, build_stock
+    from fastglt.data import load
+
+    torch.set_num_threads(job["threads"])
+    data = load(job["name"], **job["source"]).data.to(job["device"])
+    training = StockTraining(build_stock(job["spec"]), data, job["form"], **job["recipe"])
+    for _ in range(_STAGE):
+        training.run_epoch()
+
+
+def _main() -> None:
+    job = json.loads(sys.argv[1])
+    run = {"ours": run_ours, "pyg": run_pyg}[job.pop("side")]
+    run(job)
+    if str(job["device"]).startswith("cuda"):
+        import torch
+
+        print(torch.cuda.max_memory_allocated(job["device"]))
+    else:
+        from fastglt.process import peak_memory
+
+        print(peak_memory())
+
+
+if __name__ == "__main__":
+    _main()

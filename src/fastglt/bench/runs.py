@@ -1,0 +1,91 @@
+"""What is timed: our runs and stock PyG's, both one epoch at a time."""
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+
+import torch
+
+from fastglt.bench import Note, silent
+from fastglt.bench.stock import FORMS, StockTraining, build_stock
+from fastglt.experiment import Prepared
+from fastglt.methods import Method
+from fastglt.models import Network
+from fastglt.task import Task
+from fastglt.training import Training
+
+Work = Callable[[], object]
+
+_WARM_UP_SECONDS, _WARM_UP_EPOCHS = 1.0, 3
+_BLOCK_SECONDS, _BLOCK_EPOCHS = 0.25, 10
+
+
+class Run:
+    """A method at work, begun and driven exactly as `training.train` does, but an epoch at a time."""
+
+    def __init__(self, network: Network, task: Task, method: Method, *, seed: int) -> None:
+        self.method = method
+        self.training = Training(network, task, method.budget.recipe, seed=seed)
+        method.begin(self.training)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the method is at its end."""
+        return self.method.finished(self.training)
+
+    def epoch(self) -> None:
+        """Train and evaluate, then let the method revise its masks."""
+        self.training.run_epoch(self.method.extra_loss)
+        self.method.after_epoch(self.training)
+
+
+def stock_runs(prepared: Prepared) -> dict[str, StockTraining]:
+    """Stock PyG's training of the same network on the same data, one for each form of the graph."""
+    recipe, spec = prepared.method.budget.recipe, prepared.network.spec
+    data = copy.copy(prepared.dataset.data).to(prepared.task.y.device)
+    return {
+        form: StockTraining(build_stock(spec), data, form, lr=recipe.lr, weight_decay=recipe.weight_decay)
+        for form in FORMS
+    }
+
+
+def seconds(work: Work, device: torch.device, times: int = 1) -> float:
+    """How long some work takes, the device's part of it included."""
+    _wait(device)
+    began = time.perf_counter()
+    for _ in range(times):
+        work()
+    _wait(device)
+    return time.perf_counter() - began
+
+
+def warm_up(work: Work, device: torch.device) -> float:
+    """Let kernels compile and caches fill, which is not counted; returns the seconds of the last, warm epoch."""
+    spent = [seconds(work, device)]
+    while len(spent) < _WARM_UP_EPOCHS and sum(spent) < _WARM_UP_SECONDS:
+        spent.append(seconds(work, device))
+    return spent[-1]
+
+
+def interleaved(
+    sides: Mapping[str, Work], *, repeats: int, device: torch.device, note: Note = silent
+) -> dict[str, float]:
+    """The median seconds of each side's epoch: every round takes each in turn, fast ones a few epochs at a time."""
+    epochs = {}
+    for name, work in sides.items():
+        note(f"warming up {name}")
+        estimate = warm_up(work, device)
+        epochs[name] = min(_BLOCK_EPOCHS, max(1, round(_BLOCK_SECONDS / max(estimate, 1e-9))))
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for round_ in range(repeats):
+        note(f"round {round_ + 1}/{repeats}")
+        order = list(sides) if round_ % 2 == 0 else list(sides)[::-1]
+        for name in order:
+            times[name].append(seconds(sides[name], device, epochs[name]) / epochs[name])
+    return {name: median(found) for name, found in times.items()}
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,59 @@
+"""One epoch of ours, masks on, against one of stock PyG."""
+
+from dataclasses import replace
+from typing import Any
+
+from fastglt.bench import Note, silent
+from fastglt.bench.memory import peaks
+from fastglt.bench.runs import Run, Work, interleaved, stock_runs
+from fastglt.bench.stock import FORMS
+from fastglt.experiment import Experiment, Prepared
+from fastglt.methods import FixedMasks
+from fastglt.seeds import own_random_state
+
+_FOREVER = 10**9  # epochs: a stage that does not end while it is measured
+
+
+def measure(experiment: Experiment, *, repeats: int, note: Note = silent) -> dict[str, Any]:
+    """A row: milliseconds per epoch, medians over interleaved rounds, and peak memory.
+
+    Ours is the slower of the two stages of a search, soft masks and hard ones; PyG's the faster of its two
+    ways to hold a graph. An epoch is a training step and an evaluation.
+    """
+    prepared = experiment.prepare()
+    device = prepared.task.y.device
+    with own_random_state(device):
+        sides: dict[str, Work] = {stage: run.epoch for stage, run in our_stages(prepared).items()}
+        sides |= {f"pyg_{form}": run.run_epoch for form, run in stock_runs(prepared).items()}
+        medians = interleaved(sides, repeats=repeats, device=device, note=note)
+    ms = {f"{side}_ms": 1000 * seconds for side, seconds in medians.items()}
+    ours, faster = max(ms["soft_ms"], ms["hard_ms"]), min(FORMS, key=lambda form: ms[f"pyg_{form}_ms"])
+    pyg = ms[f"pyg_{faster}_ms"]
+    return {
+        "dataset": experiment.dataset,
+        "model": experiment.model,
+        "ours_ms": ours,
+        "pyg_ms": pyg,
+        "ratio_to_pyg": pyg / ours,
+        **ms,
+        "pyg_faster": faster,
+        **peaks(prepared, faster, note),
+    }
+
+
+def our_stages(prepared: Prepared) -> dict[str, Run]:
+    """Runs that stay in a stage: soft masks on edges and weights, hard masks after the cut, and dense."""
+    method = prepared.method
+    soft = replace(method.budget, oneshot_epochs=_FOREVER)
+    hard = replace(method.budget, oneshot_epochs=1, denoise_epochs=_FOREVER, interval=_FOREVER)
+    stages = {
+        "soft": replace(method, budget=soft),
+        "hard": replace(method, budget=hard),
+        "dense": FixedMasks(budget=method.budget),
+    }
+    runs = {
+        name: Run(prepared.network, prepared.task, stage, seed=prepared.experiment.seed)
+        for name, stage in stages.items()
+    }
+    runs["hard"].epoch()  # the one before the cut
+    return runs

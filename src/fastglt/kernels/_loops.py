@@ -1,0 +1,267 @@
+"""Compiled loops over compressed rows, parallel over rows, so results do not depend on the thread count.
+
+Every function fills an output that the caller allocated. Rows are vectorised along the dense axis;
+entries are taken four at a time so that the output row is loaded and stored once for four of them.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+_FAST = {"contract", "reassoc", "nsz"}
+_OPTIONS = {"parallel": True, "fastmath": _FAST, "cache": True, "nogil": True}
+_ROW = {
+    "fastmath": _FAST,
+    "cache": True,
+    "nogil": True,
+}  # a loop over one row vectorises best as a function of its own
+_INSIDE = {"inline": "always", "fastmath": _FAST}
+
+_BLOCK = 8192  # numbers of a long vector that one thread takes at a time
+
+NONE, RELU, ELU = 0, 1, 2  # activations
+
+
+@njit(**_OPTIONS)
+def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, scale, out):  # type: ignore[no-untyped-def]
+    """out[i] = dropout(activation(Σ_k values[k] · dense[indices[k]] + bias)) over the entries k of row i.
+
+    Each of the values' columns, a head, multiplies its equal part of dense's columns. An empty bias and
+    a threshold of 0 leave their steps out.
+    """
+    heads = values.shape[1]
+    width = dense.shape[1] // heads
+    zero = out.dtype.type(0)
+    for i in prange(indptr.shape[0] - 1):
+        row = out[i]
+        row[:] = zero
+        for h in range(heads):
+            target = row[h * width : (h + 1) * width]
+            k = indptr[i]
+            end = indptr[i + 1]
+            while k + 4 <= end:
+                a, b, c, d = values[k, h], values[k + 1, h], values[k + 2, h], values[k + 3, h]
+                p = dense[indices[k], h * width : (h + 1) * width]
+                q = dense[indices[k + 1], h * width : (h + 1) * width]
+                r = dense[indices[k + 2], h * width : (h + 1) * width]
+                s = dense[indices[k + 3], h * width : (h + 1) * width]
+                for x in range(width):
+                    target[x] += (a * p[x] + b * q[x]) + (c * r[x] + d * s[x])
+                k += 4
+            while k < end:
+                a = values[k, h]
+                p = dense[indices[k], h * width : (h + 1) * width]
+                for x in range(width):
+                    target[x] += a * p[x]
+                k += 1
+        if bias.shape[0]:
+            for x in range(row.shape[0]):
+                row[x] += bias[x]
+        if activation == RELU:
+            for x in range(row.shape[0]):
+                row[x] = row[x] if row[x] > zero else zero
+        elif activation == ELU:
+            _elu(row)
+        if threshold:
+            _drop(row, *_words(key, i), threshold, scale)
+
+
+@njit(**_OPTIONS)
+def activation_backward(y, grad, activation, key, threshold, scale, out):  # type: ignore[no-untyped-def]
+    """The gradient before relu or elu and dropout, from their result y and its gradient."""
+    zero, one = out.dtype.type(0), out.dtype.type(1)
+    for i in prange(y.shape[0]):
+        row = out[i]
+        if activation == RELU:  # what is dropped is 0, and so is its gradient
+            for x in range(row.shape[0]):
+                row[x] = grad[i, x] * scale if y[i, x] > zero else zero
+        else:
+            for x in range(row.shape[0]):
+                row[x] = grad[i, x] if y[i, x] > zero else grad[i, x] * (y[i, x] / scale + one)
+            if threshold:
+                _drop(row, *_words(key, i), threshold, scale)
+
+
+@njit(**_OPTIONS)
+def dropout(x, key, threshold, scale, out):  # type: ignore[no-untyped-def]
+    """out = x · scale where the hash of (key, row, column) is at least `threshold`, else 0."""
+    for i in prange(x.shape[0]):
+        out[i] = x[i]
+        _drop(out[i], *_words(key, i), threshold, scale)
+
+
+@njit(**_OPTIONS)
+def sddmm(indptr, indices, left, right, out):  # type: ignore[no-untyped-def]
+    """out[k, h] = ⟨left[i], right[indices[k]]⟩ over head h's columns, for each entry k of row i."""
+    heads = out.shape[1]
+    width = left.shape[1] // heads
+    zero = left.dtype.type(0)
+    for i in prange(indptr.shape[0] - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            for h in range(heads):
+                a = left[i, h * width : (h + 1) * width]
+                b = right[indices[k], h * width : (h + 1) * width]
+                total = zero
+                for x in range(width):
+                    total += a[x] * b[x]
+                out[k, h] = total
+
+
+@njit(**_OPTIONS)
+def narrow(x, columns, out):  # type: ignore[no-untyped-def]
+    """out[i, c] = ⟨x[i], columns[c]⟩: a product with a matrix of few columns, given as rows."""
+    zero = x.dtype.type(0)
+    for i in prange(x.shape[0]):
+        row = x[i]
+        c = 0
+        while c + 4 <= columns.shape[0]:
+            p, q, r, s = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
+            a = b = d = e = zero
+            for k in range(row.shape[0]):
+                a += row[k] * p[k]
+                b += row[k] * q[k]
+                d += row[k] * r[k]
+                e += row[k] * s[k]
+            out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = a, b, d, e
+            c += 4
+        while c < columns.shape[0]:
+            p = columns[c]
+            a = zero
+            for k in range(row.shape[0]):
+                a += row[k] * p[k]
+            out[i, c] = a
+            c += 1
+
+
+@njit(**_OPTIONS)
+def attention(indptr, indices, target, source, slope, out):  # type: ignore[no-untyped-def]
+    """out[k, h] = softmax over row i of leaky_relu(target[i, h] + source[indices[k], h])."""
+    heads = out.shape[1]
+    for i in prange(indptr.shape[0] - 1):
+        for h in range(heads):
+            largest = -np.inf
+            for k in range(indptr[i], indptr[i + 1]):
+                logit = target[i, h] + source[indices[k], h]
+                logit = logit if logit > 0 else slope * logit
+                out[k, h] = logit
+                largest = max(largest, logit)
+            total = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                weight = math.exp(out[k, h] - largest)
+                out[k, h] = weight
+                total += weight
+            for k in range(indptr[i], indptr[i + 1]):
+                out[k, h] /= total
+
+
+@njit(**_OPTIONS)
+def attention_backward(indptr, indices, target, source, slope, alpha, grad, out, grad_target):  # type: ignore[no-untyped-def]
+    """Gradients of `attention`: of the logits before the leaky ReLU (out) and of target (their row sums)."""
+    heads = alpha.shape[1]
+    for i in prange(indptr.shape[0] - 1):
+        for h in range(heads):
+            dot = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                dot += alpha[k, h] * grad[k, h]
+            total = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                g = alpha[k, h] * (grad[k, h] - dot)
+                if target[i, h] + source[indices[k], h] <= 0:
+                    g *= slope
+                out[k, h] = g
+                total += g
+            grad_target[i, h] = total
+
+
+@njit(**_OPTIONS)
+def row_sums(indptr, order, values, out):  # type: ignore[no-untyped-def]
+    """out[i] = Σ values[order[k]] over the entries k of row i."""
+    heads = values.shape[1]
+    for i in prange(indptr.shape[0] - 1):
+        for h in range(heads):
+            total = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                total += values[order[k], h]
+            out[i, h] = total
+
+
+@njit(**_OPTIONS)
+def sum_and_mask(grad, kept, total):  # type: ignore[no-untyped-def]
+    """total += |grad|, then grad = 0 where not kept."""
+    zero = grad.dtype.type(0)
+    for i in prange(grad.shape[0]):
+        for x in range(grad.shape[1]):
+            total[i, x] += abs(grad[i, x])
+            grad[i, x] = grad[i, x] if kept[i, x] else zero
+
+
+@njit(**_OPTIONS)
+def adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, eps):  # type: ignore[no-untyped-def]
+    """first and second are the decaying means of the gradient and of its square; tensor moves by their ratio."""
+    blocks = (tensor.shape[0] + _BLOCK - 1) // _BLOCK
+    for b in prange(blocks):
+        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
+        _adam(tensor[part], grad[part], first[part], second[part], rate, inverse, weight_decay, beta1, beta2, eps)
+
+
+@njit(**_ROW)
+def _adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, eps):  # type: ignore[no-untyped-def]
+    one = tensor.dtype.type(1)
+    for x in range(tensor.shape[0]):
+        g = grad[x] + weight_decay * tensor[x]
+        m = first[x] * beta1 + g * (one - beta1)
+        v = second[x] * beta2 + g * g * (one - beta2)
+        first[x] = m
+        second[x] = v
+        tensor[x] -= rate * m / (math.sqrt(v) * inverse + eps)
+
+
+@njit(**_ROW)
+def _words(key, i):  # type: ignore[no-untyped-def]
+    """Two words for row i: splitmix64 of the key and i."""
+    z = np.uint64(key) + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.uint32(z & np.uint64(0xFFFFFFFF)), np.uint32(z >> np.uint64(32))
+
+
+@njit(**_ROW)
+def _drop(row, low, high, threshold, scale):  # type: ignore[no-untyped-def]
+    """`dropout` of one row in place; its two words are mixed with the column."""
+    zero = row.dtype.type(0)
+    for column in range(row.shape[0]):
+        u = np.uint32(np.uint32(column) * np.uint32(0x9E3779B9) + low)
+        u = np.uint32((u ^ (u >> np.uint32(16))) * np.uint32(0x7FEB352D))
+        u = np.uint32((u ^ high ^ (u >> np.uint32(15))) * np.uint32(0x846CA68B))
+        u = np.uint32(u ^ (u >> np.uint32(16)))
+        row[column] = row[column] * scale if u >= threshold else zero
+
+
+@njit(**_ROW)
+def _elu(row):  # type: ignore[no-untyped-def]
+    """ELU in place."""
+    if row.itemsize == 4:
+        for x in range(row.shape[0]):
+            negative = _exp(np.float32(min(row[x], 0))) - np.float32(1)
+            row[x] = row[x] if row[x] > 0 else negative
+    else:
+        for x in range(row.shape[0]):
+            row[x] = row[x] if row[x] > 0 else math.expm1(row[x])
+
+
+@njit(**_INSIDE)
+def _exp(x):  # type: ignore[no-untyped-def]
+    """e^x for x ≤ 0 in single precision, made to vectorise: 2^n · e^r with |r| ≤ ln 2 / 2, e^r by Taylor."""
+    x = max(x, np.float32(-87))
+    n = np.float32(math.floor(x * np.float32(1.4426950408889634) + np.float32(0.5)))
+    r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)  # ln 2 in two parts
+    e = np.float32(1 / 5040)
+    e = e * r + np.float32(1 / 720)
+    e = e * r + np.float32(1 / 120)
+    e = e * r + np.float32(1 / 24)
+    e = e * r + np.float32(1 / 6)
+    e = e * r + np.float32(1 / 2)
+    e = e * r * r + r + np.float32(1)
+    return e * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)

@@ -1,0 +1,37 @@
+"""Experiments that take no time."""
+
+from typing import Any
+
+import pytest
+
+from fastglt.experiment import Experiment
+from fastglt.methods import Budget, Targets
+
+TINY = "synthetic:nodes=80,edges=200,features=16,classes=3"
+PEAKS = {"peak_mb_ours": 1.0, "peak_mb_pyg": 2.0, "peak_mb_pyg_edge_index": 3.0, "peak_mb_pyg_csr": 2.0}
+
+
+def tiny_experiment(**choices: Any) -> Experiment:
+    """Eighty nodes, a narrow network, sixteen epochs."""
+    given = {
+        "dataset": TINY,
+        "targets": Targets(graph_sparsity=0.2, weight_sparsity=0.9),
+        "budget": Budget(oneshot_epochs=4, denoise_epochs=12, interval=3, lr=0.01),
+        "hidden": 8,
+        "threads": 1,
+    }
+    return Experiment(**{**given, **choices})
+
+
+@pytest.fixture
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Peak memory that needs no process; gives the form of the graph that was said to be the faster one."""
+    asked: list[str] = []
+
+    def peaks(prepared: object, faster: str, note: object) -> dict[str, float]:
+        asked.append(faster)
+        return PEAKS
+
+    for command in ("train", "search"):
+        monkeypatch.setattr(f"fastglt.bench.{command}.peaks", peaks)
+    return asked

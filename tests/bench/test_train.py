@@ -1,0 +1,40 @@
+"""The row of `fastglt bench train`."""
+
+import pytest
+
+from fastglt.bench.train import measure, our_stages
+from fastglt.models import BACKBONES
+from fastglt.schedules import intermediate_sparsity
+
+from .conftest import PEAKS, tiny_experiment
+
+
+@pytest.mark.parametrize("model", BACKBONES)
+def test_ratios_are_conservative(no_processes: list[str], model: str) -> None:
+    row = measure(tiny_experiment(model=model), repeats=2)
+    assert row["ours_ms"] == max(row["soft_ms"], row["hard_ms"]) > 0
+    assert row["pyg_ms"] == min(row["pyg_edge_index_ms"], row["pyg_csr_ms"]) > 0
+    assert row["ratio_to_pyg"] == pytest.approx(row["pyg_ms"] / row["ours_ms"])
+    assert row["pyg_ms"] == row[f"pyg_{row['pyg_faster']}_ms"]
+    assert row["dense_ms"] > 0
+    assert no_processes == [row["pyg_faster"]]
+    assert row.items() >= {**PEAKS, "model": model}.items()
+
+
+def test_the_stages_are_those_of_a_search() -> None:
+    stages = our_stages(tiny_experiment().prepare())
+    assert [run.training.stage for run in stages.values()] == ["oneshot", "denoise", "train"]
+    for _ in range(20):  # more than the budget
+        for run in stages.values():
+            run.epoch()
+    soft, hard, dense = (stages[name].training for name in ("soft", "hard", "dense"))
+    assert soft.stage == "oneshot"
+    assert soft.edge_score is not None
+    assert set(soft.weight_score) == set(soft.weights)
+    assert soft.masks.weight_sparsity == soft.masks.graph_sparsity == 0
+    assert hard.stage == "denoise"
+    assert hard.edge_score is not None
+    assert set(hard.gradient_sum) == set(hard.weights)
+    assert hard.masks.weight_sparsity == pytest.approx(intermediate_sparsity(0.9), abs=0.01)
+    assert hard.masks.graph_sparsity == pytest.approx(intermediate_sparsity(0.2), abs=0.01)
+    assert (dense.edge_score, dense.weight_score, dense.masks.weight_sparsity) == (None, {}, 0)

@@ -1,0 +1,178 @@
+"""`fastglt bench`, end to end on a tiny graph; memory is measured elsewhere."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .conftest import TINY, Cli, Result
+
+QUICK = ("--hidden", "8", "--threads", "1", "--repeats", "1")
+SHORT = (*QUICK, "--oneshot-epochs", "2", "--denoise-epochs", "4", "--pyg-epochs", "1")
+TRAIN_KEYS = {
+    *("dataset", "model", "ours_ms", "pyg_ms", "ratio_to_pyg"),
+    *("soft_ms", "hard_ms", "dense_ms", "pyg_edge_index_ms", "pyg_csr_ms"),
+}
+SEARCH_KEYS = {
+    *("dataset", "model", "search_seconds", "dense_seconds", "pyg_dense_seconds"),
+    *("ratio_to_dense", "ratio_to_pyg", "pyg_epochs_timed"),
+}
+PEAKS = {"peak_mb_ours": 111.4, "peak_mb_pyg": 222.2, "peak_mb_pyg_edge_index": 333.3, "peak_mb_pyg_csr": 222.2}
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in ("train", "search"):
+        monkeypatch.setattr(f"fastglt.bench.{command}.peaks", lambda *arguments: PEAKS)
+
+
+@pytest.fixture
+def train(cli: Cli) -> Cli:
+    def run(*arguments: object) -> Result:
+        return cli("bench", "train", "--datasets", TINY, *QUICK, *arguments)
+
+    return run
+
+
+def test_train_measures_every_pair(cli: Cli) -> None:
+    other = "synthetic:nodes=60,edges=90"
+    result = cli("bench", "train", "--datasets", f"{TINY},{other}", "--models", "gcn,gat", *QUICK, "--json")
+    assert result.code == 0, result.err
+    assert result.out.count("\n") == 1
+    assert result.document["settings"]["hidden"] == 8
+    assert result.document["machine"]["threads"] == 1
+    rows = result.document["rows"]
+    assert [(row["dataset"], row["model"]) for row in rows] == [
+        (dataset, model) for dataset in (TINY, other) for model in ("gcn", "gat")
+    ]
+    for row in rows:
+        assert set(row) == TRAIN_KEYS | set(PEAKS) | {"pyg_faster"}
+    assert f"{TINY} gcn: warming up soft" in result.err
+
+
+def test_search_measures_whole_searches(cli: Cli) -> None:
+    result = cli("bench", "search", "--dataset", TINY, "--model", "gin", *SHORT, "--json", "--quiet")
+    assert (result.code, result.err) == (0, "")
+    (row,) = result.document["rows"]
+    assert set(row) > SEARCH_KEYS | set(PEAKS)
+    assert (row["epochs"], row["pyg_epochs_timed"]) == (6, 1)
+    assert result.document["settings"]["oneshot_epochs"] == 2
+
+
+@pytest.mark.parametrize(("command", "options"), [("train", QUICK), ("search", SHORT)])
+def test_a_table_for_people_is_never_cut_off(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    result = cli("bench", command, "--datasets", TINY, "--models", "gcn,gin", *options)
+    assert result.code == 0, result.err
+    headings, _, *rows, machine = result.out.rstrip().splitlines()
+    assert headings.split()[:2] == ["dataset", "model"]
+    assert headings.endswith("PyG MB")
+    assert [row.split()[:2] for row in rows] == [[TINY, "gcn"], [TINY, "gin"]]
+    assert all(row.split()[-2:] == ["111", "222"] for row in rows)
+    assert "…" not in result.out
+    assert "1 thread on" in machine
+    assert "PyG 2." in machine
+
+
+def test_the_papers_budget_is_the_default(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def measure(experiment: Any, **options: Any) -> dict[str, str]:
+        asked.append((experiment, options))
+        return {"dataset": "digits", "model": "gcn"}
+
+    monkeypatch.setattr("fastglt.bench.search.measure", measure)
+    cli("bench", "search", "--datasets", "digits", "--models", "gcn", "--json")
+    ((experiment, options),) = asked
+    assert (experiment.budget.oneshot_epochs, experiment.budget.denoise_epochs) == (30, 400)
+    assert (experiment.hidden, experiment.method, options["repeats"]) == (512, "fastglt", 3)
+
+
+def test_what_is_in_the_file_is_not_measured_again(train: Cli, tmp_path: Path) -> None:
+    first = train("--json", "--out", tmp_path / "rows.json")
+    assert json.loads((tmp_path / "rows.json").read_text()) == first.document
+    again = train("--json", "--models", "gin,gcn", "--out", tmp_path / "rows.json")
+    gin, gcn = again.document["rows"]
+    assert gcn == first.document["rows"][0]
+    assert gin["model"] == "gin"
+    assert "gcn:" not in again.err
+    assert json.loads((tmp_path / "rows.json").read_text())["rows"] == [gcn, gin]
+    assert train("--json", "--out", tmp_path / "rows.json").document == first.document
+
+
+def test_a_failure_keeps_the_rows_before_it(train: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastglt.bench import train as measured
+
+    real = measured.measure
+
+    def fails_on_gin(experiment: Any, **options: Any) -> Any:
+        if experiment.model == "gin":
+            raise MemoryError
+        return real(experiment, **options)
+
+    monkeypatch.setattr(measured, "measure", fails_on_gin)
+    result = train("--models", "gcn,gin", "--out", tmp_path / "rows.json")
+    assert result.code == 1
+    assert "not enough memory" in result.err
+    assert f"{TINY}   gcn" in result.out
+    assert [row["model"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]] == ["gcn"]
+
+
+def test_another_call_does_not_touch_the_file(train: Cli, tmp_path: Path) -> None:
+    train("--out", tmp_path / "rows.json")
+    result = train("--seed", "1", "--out", tmp_path / "rows.json")
+    assert (result.code, result.out) == (2, "")
+    assert "seed was 0, now 1" in result.err
+
+
+def test_a_graph_from_a_file_may_be_directed(cli: Cli, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, 40, (2, 100))
+    np.savez(tmp_path / "graph.npz", edge_index=edges, x=rng.random((40, 5), dtype=np.float32), y=np.arange(40) % 2)
+    result = cli("bench", "train", "--datasets", tmp_path / "graph.npz", "--directed", *QUICK, "--json")
+    assert result.code == 0, result.err
+    assert result.document["settings"]["directed"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "--models", "gcn,gcm"), "unknown model (got 'gcm'); did you mean 'gcn'?"),
+        (("train", "--datasets", "digits,cora2"), "unknown dataset (got 'cora2'); did you mean 'cora'?"),
+        (("train", "--datasets", " ,"), "datasets must name at least one (got ' ,')"),
+        (("train", "--repeats", "0"), "repeats must be at least 1 (got 0)"),
+        (("train", "--weight-sparsity", "1"), "weight_sparsity must lie in [0, 1) (got 1.0)"),
+        (("train", "--device", "tpu"), "unknown device (got 'tpu')"),
+        (("train", "--threads", "-1"), "threads must not be negative (got -1)"),
+        (("search", "--repeats", "0"), "repeats must be at least 1 (got 0)"),
+        (("search", "--pyg-epochs", "0"), "pyg_epochs must be at least 1 (got 0)"),
+        (("search", "--denoise-epochs", "0"), "denoise_epochs must be at least 1 (got 0)"),
+    ],
+)
+def test_wrong_input_is_one_clear_line_before_anything_is_measured(
+    cli: Cli, arguments: tuple[str, ...], message: str
+) -> None:
+    result = cli("bench", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert "warming up" not in result.err
+
+
+def test_a_terminal_shows_a_spinner(train: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    result = train("--json")
+    assert result.code == 0
+    assert "\x1b[" in result.err
+    assert f"{TINY} gcn" in result.err
+    assert len(result.document["rows"]) == 1
+
+
+def test_help_teaches_with_an_example(cli: Cli) -> None:
+    for command in ("train", "search"):
+        assert f"fastglt bench {command}" in cli("bench", command, "--help").out
