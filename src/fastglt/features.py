@@ -28,10 +28,14 @@ class Features:
         self.num_nodes, self.num_features = matrix.shape
         given_sparse = matrix.layout == torch.sparse_csr
         self.num_nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
-        density = self.num_nonzero / max(1, self.num_nodes * self.num_features)
-        self.is_sparse = table().choose("features", density) == "sparse"
         self._parts: dict[int, tuple[Tensor, FeatureRows]] = {}
         self._handover = _Handover()
+
+    @cached_property
+    def is_sparse(self) -> bool:
+        """Whether products are taken with the non-zeros alone; decided when the first one is asked for."""
+        density = self.num_nonzero / max(1, self.num_nodes * self.num_features)
+        return table().choose("features", density) == "sparse"
 
     @property
     def device(self) -> torch.device:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from torch import Tensor
 
+from fastglt import kernels
 from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
 from fastglt.container import read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError, MachineError
@@ -35,18 +36,24 @@ class RunFolder(Journal):
 
     @contextlib.contextmanager
     def open(self) -> Iterator[dict[str, Any] | None]:
-        """Claim the folder for this run; gives the metrics if the run is finished already."""
+        """Claim the folder for this run; gives the metrics if the run is finished already.
+
+        Meanwhile the kernels are served as they were when the run began, whatever this machine prefers by now.
+        """
         self._refuse_foreign()
         with disk_errors(self.path, "create"):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
         with lock:
             _lock(lock, self.path)
-            if not (self.path / "run.json").exists():
-                write_atomically(self.path / "run.json", _json({"settings": self.settings}))
+            begun = _read_json(self.path / "run.json", "kernels")
+            if begun is None:
+                begun = {"settings": self.settings, "kernels": kernels.table().to_dict()}
+                write_atomically(self.path / "run.json", _json(begun))
             finished = _read_json(self.path / "metrics.json", "macs_ticket")
             self._sweep(finished is not None)
-            yield finished
+            with kernels.use_table(kernels.Table.from_dict(begun["kernels"])):
+                yield finished
 
     def complete(self, metrics: Mapping[str, Any], histories: Mapping[str, Sequence[EpochRecord]]) -> None:
         """Write history and metrics, the metrics last; then the checkpoints can go."""

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import bench, data, find, show
+from fastglt.cli import bench, data, find, show, tune
 from fastglt.errors import FastGLTError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("find", epilog=find.EXAMPLES)(find.find)
 app.command("show")(show.show)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
 
 _NO_MEMORY = "not enough memory; try a smaller --hidden or a smaller graph"
 

@@ -26,6 +26,7 @@ __all__ = [
     "attention",
     "backend",
     "dropout",
+    "head_dots",
     "matmul",
     "set_threads",
     "spmm",
@@ -69,6 +70,11 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """Each row's softmax over ``leaky_relu(target[row] + source[column])``, one column per head."""
     return _Attention.apply(csr, target.contiguous(), source.contiguous(), slope)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def head_dots(x: Tensor, vectors: Tensor) -> Tensor:
+    """``out[i, k, h] = ⟨x[i], vectors[k, h]⟩`` over head h's part of the columns; vectors: [sets, heads, width]."""
+    return _HeadDots.apply(x, vectors)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
@@ -221,6 +227,22 @@ class _Attention(torch.autograd.Function):
         csr, (target, source, alpha), grad = ctx.csr, ctx.saved_tensors, grads[0]
         server = _server(target, "numba")
         return None, *server.attention_backward(csr, target, source, ctx.slope, alpha, grad), None
+
+
+class _HeadDots(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, vectors: Tensor) -> Tensor:
+        ctx.save_for_backward(x, vectors)
+        out: Tensor = _server(x, "numba").head_dots(x, vectors)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        gradients: tuple[Tensor, Tensor] = _server(grads[0], "numba").head_dots_backward(
+            *ctx.saved_tensors, grads[0]
+        )
+        return gradients
 
 
 class _Dropout(torch.autograd.Function):

@@ -96,16 +96,11 @@ def sddmm(indptr, indices, left, right, out):  # type: ignore[no-untyped-def]
     """out[k, h] = ⟨left[i], right[indices[k]]⟩ over head h's columns, for each entry k of row i."""
     heads = out.shape[1]
     width = left.shape[1] // heads
-    zero = left.dtype.type(0)
     for i in prange(indptr.shape[0] - 1):
         for k in range(indptr[i], indptr[i + 1]):
             for h in range(heads):
-                a = left[i, h * width : (h + 1) * width]
-                b = right[indices[k], h * width : (h + 1) * width]
-                total = zero
-                for x in range(width):
-                    total += a[x] * b[x]
-                out[k, h] = total
+                part = slice(h * width, (h + 1) * width)
+                out[k, h] = _dot(left[i, part], right[indices[k], part])
 
 
 @njit(**_OPTIONS)
@@ -132,6 +127,53 @@ def narrow(x, columns, out):  # type: ignore[no-untyped-def]
                 a += row[k] * p[k]
             out[i, c] = a
             c += 1
+
+
+@njit(**_OPTIONS)
+def head_dots(x, vectors, out):  # type: ignore[no-untyped-def]
+    """out[i, k, h] = ⟨x[i], vectors[k, h]⟩ over head h's columns."""
+    sets, heads, width = vectors.shape
+    for i in prange(x.shape[0]):
+        for h in range(heads):
+            for k in range(sets):
+                out[i, k, h] = _dot(x[i, h * width : (h + 1) * width], vectors[k, h])
+
+
+@njit(**_OPTIONS)
+def head_dots_rows(vectors, grad, out):  # type: ignore[no-untyped-def]
+    """The gradient of x: out[i] = Σ_k grad[i, k, h] · vectors[k, h] in head h's columns."""
+    sets, heads, width = vectors.shape
+    zero = out.dtype.type(0)
+    for i in prange(out.shape[0]):
+        for h in range(heads):
+            row = out[i, h * width : (h + 1) * width]
+            row[:] = zero
+            for k in range(sets):
+                _add(row, grad[i, k, h], vectors[k, h])
+
+
+@njit(**_OPTIONS)
+def head_dots_vectors(x, grad, out):  # type: ignore[no-untyped-def]
+    """The gradient of the vectors, which start at zero: out[k, h] += grad[i, k, h] · x[i] over head h's columns."""
+    sets, heads, width = out.shape
+    for h in prange(heads):
+        for i in range(x.shape[0]):
+            for k in range(sets):
+                _add(out[k, h], grad[i, k, h], x[i, h * width : (h + 1) * width])
+
+
+@njit(**_ROW)
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    total = a.dtype.type(0)
+    for x in range(a.shape[0]):
+        total += a[x] * b[x]
+    return total
+
+
+@njit(**_ROW)
+def _add(row, factor, other):  # type: ignore[no-untyped-def]
+    for x in range(row.shape[0]):
+        row[x] += factor * other[x]
 
 
 @njit(**_OPTIONS)

@@ -56,6 +56,21 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     return out
 
 
+def head_dots(x: Tensor, vectors: Tensor) -> Tensor:
+    """See `fastglt.kernels.head_dots`."""
+    out = x.new_empty(x.shape[0], *vectors.shape[:2])
+    _loops.head_dots(*_arrays(x, vectors, out))
+    return out
+
+
+def head_dots_backward(x: Tensor, vectors: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of x and of the vectors."""
+    grad_x, grad_vectors = x.new_empty(x.shape), torch.zeros_like(vectors)
+    _loops.head_dots_rows(*_arrays(vectors, grad, grad_x))
+    _loops.head_dots_vectors(*_arrays(x, grad, grad_vectors))
+    return grad_x, grad_vectors
+
+
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """See `fastglt.kernels.attention`."""
     alpha = target.new_empty(csr.num_entries, target.shape[1])

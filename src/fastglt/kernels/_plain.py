@@ -87,6 +87,17 @@ def _by_head(rows: Tensor, heads: int) -> Tensor:
     return rows.view(rows.shape[0], heads, rows.shape[1] // heads)
 
 
+def head_dots(x: Tensor, vectors: Tensor) -> Tensor:
+    """See `fastglt.kernels.head_dots`."""
+    return torch.einsum("nhw,khw->nkh", _by_head(x, vectors.shape[1]), vectors)
+
+
+def head_dots_backward(x: Tensor, vectors: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of x and of the vectors."""
+    grad_x = torch.einsum("nkh,khw->nhw", grad, vectors).flatten(1)
+    return grad_x, torch.einsum("nkh,nhw->khw", grad, _by_head(x, vectors.shape[1]))
+
+
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """See `fastglt.kernels.attention`."""
     logits = torch.nn.functional.leaky_relu(target[csr.rows] + source[csr.indices], slope)

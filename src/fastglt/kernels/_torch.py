@@ -12,6 +12,8 @@ from fastglt.kernels._plain import (
     attention_backward,
     dropout,
     finish,
+    head_dots,
+    head_dots_backward,
     matmul,
     sum_and_mask,
 )
@@ -25,6 +27,8 @@ __all__ = [
     "attention",
     "attention_backward",
     "dropout",
+    "head_dots",
+    "head_dots_backward",
     "matmul",
     "sddmm",
     "spmm",

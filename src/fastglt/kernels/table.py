@@ -32,7 +32,7 @@ class Table:
     spmm: Steps = ((math.inf, "numba"),)  # by the columns of the dense matrix
     sddmm: Steps = ((math.inf, "numba"),)  # by the columns of the dense matrices
     matmul: Steps = ((8, "numba"), (math.inf, "torch"))  # by the columns of the weight
-    features: Steps = ((0.15, "sparse"), (1.0, "dense"))  # by the density of the node features
+    features: Steps = ((0.15, "sparse"), (math.inf, "dense"))  # by the density of the node features
 
     def __post_init__(self) -> None:
         for kernel, known in _SERVERS.items():
@@ -74,6 +74,16 @@ class Table:
         write_atomically(path, (json.dumps(self.to_dict(), indent=1) + "\n").encode())
         Table.of_machine.cache_clear()
         return path
+
+    @staticmethod
+    def forget() -> Path | None:
+        """Remove what was kept for this machine; None if there was nothing."""
+        path = _path()
+        existed = path.exists()
+        with disk_errors(path, "remove"):
+            path.unlink(missing_ok=True)
+        Table.of_machine.cache_clear()
+        return path if existed else None
 
     @staticmethod
     @cache

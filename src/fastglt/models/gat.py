@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fastglt.errors import InputError
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
-from fastglt.kernels import aggregate, attention, dropout
+from fastglt.kernels import aggregate, attention, dropout, head_dots
 from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, product, zeros
 
@@ -57,12 +57,12 @@ class GATLayer(nn.Module):
 
         (x·W)·a = x·(W·a): whichever is shorter, a row of x or a head of h, is multiplied by the vector.
         """
-        block_diagonal: Any = torch.block_diag  # each head's vectors in its own rows: [heads · width, 2 · heads]
-        both = torch.cat(
-            [block_diagonal(*a.unsqueeze(-1)) for a in (self.attention_source, self.attention_target)], 1
-        )
+        both = torch.stack([self.attention_source, self.attention_target])
         width = x.shape[1] if isinstance(x, Tensor) else x.width
-        halves = product(x, self.weight @ both) if width < self.width else h @ both
+        if width < self.width:
+            halves = product(x, head_dots(self.weight, both).flatten(1))
+        else:
+            halves = head_dots(h, both).flatten(1)
         source, target = halves.chunk(2, dim=1)
         return source, target
 
