@@ -1,6 +1,8 @@
 """Tiny hand-made graphs, tasks and trainings that several tests share."""
 
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -50,6 +52,13 @@ def sparse_features(nodes: int, width: int, *, seed: int = 0) -> Features:
     return features
 
 
+def csr_tensor(dense: Tensor) -> Tensor:
+    """The same matrix as PyTorch's compressed rows, whose first use warns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        return dense.to_sparse_csr()
+
+
 def toy_task() -> Task:
     """Thirty nodes on a ring, each linked to the next two (60 edges); three classes of ten neighbours."""
     nodes = torch.arange(30)
@@ -65,6 +74,15 @@ def toy_task() -> Task:
         test=nodes[place >= 7],
         num_classes=3,
     )
+
+
+def sparse_task() -> Task:
+    """The toy task with other features: a few words for each node, some of them its class's."""
+    words = randn(30, 60, seed=1) * (randn(30, 60, seed=2) > 1.5)
+    words[torch.arange(30), torch.arange(30) // 10] = 1
+    features = Features(words)
+    assert features.is_sparse
+    return replace(toy_task(), x=features)
 
 
 BUDGET = Budget(oneshot_epochs=4, denoise_epochs=20, interval=4, lr=0.01)
@@ -87,10 +105,15 @@ def method_of(name: str, graph: float, weight: float, *, budget: Budget = BUDGET
 
 
 def training_of(
-    *, seed: int = 0, network: Network | None = None, masks: Masks | None = None, budget: Budget = BUDGET
+    *,
+    seed: int = 0,
+    network: Network | None = None,
+    masks: Masks | None = None,
+    budget: Budget = BUDGET,
+    task: Task | None = None,
 ) -> Training:
     """A fresh training of a small GCN (120 prunable weights) on the toy task."""
-    return Training(network or GCN(12, 8, 3), toy_task(), budget.recipe, seed=seed, masks=masks)
+    return Training(network or GCN(12, 8, 3), task or toy_task(), budget.recipe, seed=seed, masks=masks)
 
 
 def counts(masks: Masks) -> tuple[int, int]:

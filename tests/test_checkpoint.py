@@ -11,7 +11,7 @@ from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
 from fastglt.methods import Budget, FixedMasks, Method
 from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.training import Training, train
-from tests.helpers import method_of, training_of
+from tests.helpers import method_of, sparse_task, training_of
 
 SHORT = Budget(oneshot_epochs=3, denoise_epochs=7, interval=2, lr=0.01)  # the last interval is cut short
 CASES: dict[str, tuple[Method, Network]] = {
@@ -23,7 +23,9 @@ CASES: dict[str, tuple[Method, Network]] = {
     "oneshot": (method_of("oneshot", 0.4, 0.8, budget=SHORT), GCN(12, 8, 3)),
     "random": (method_of("random", 0.4, 0.8, budget=SHORT), GCN(12, 8, 3)),
     "dense": (FixedMasks(budget=SHORT), GCN(12, 8, 3)),
+    "fastglt, sparse features": (method_of("fastglt", 0.4, 0.8, budget=SHORT), GCN(60, 8, 3)),
 }
+TASKS = {"fastglt, sparse features": sparse_task()}
 each_case = pytest.mark.parametrize("case", CASES)
 
 
@@ -37,7 +39,7 @@ def as_file(training: Training) -> tuple[bytes, str]:
 def whole_run(case: str) -> tuple[Training, dict[int, tuple[bytes, str]]]:
     """A finished run, and what was written after each of its epochs."""
     method, network = CASES[case]
-    training, files = training_of(network=network, budget=SHORT), {}
+    training, files = training_of(network=network, budget=SHORT, task=TASKS.get(case)), {}
 
     def note(state: Training) -> None:
         files[state.epoch] = as_file(state)
@@ -49,7 +51,7 @@ def whole_run(case: str) -> tuple[Training, dict[int, tuple[bytes, str]]]:
 def restored(case: str, epoch: int) -> Training:
     """A fresh training brought to where the run was after an epoch."""
     content, meta = whole_run(case)[1][epoch]
-    training = training_of(network=CASES[case][1], budget=SHORT)
+    training = training_of(network=CASES[case][1], budget=SHORT, task=TASKS.get(case))
     unpack(training, safetensors.torch.load(content), json.loads(meta))
     return training
 

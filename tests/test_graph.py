@@ -71,11 +71,11 @@ def test_degree_counts_neighbours(pairs: Pairs, directed: bool) -> None:
 
 
 @quick
-@given(pairs=pair_lists, directed=st.booleans(), loops=st.booleans())
-def test_a_hop_holds_receiver_and_sender_of_every_message(pairs: Pairs, directed: bool, loops: bool) -> None:
+@given(pairs=pair_lists, directed=st.booleans())
+def test_a_hop_holds_receiver_and_sender_of_every_message(pairs: Pairs, directed: bool) -> None:
     graph = graph_of(pairs, directed)
-    (hop,) = graph.hops(None, depth=1, self_loops=loops)
-    own = {(a, a) for a in range(NODES)} if loops else {(a, b) for a, b in pairs if a == b}
+    (hop,) = graph.hops(None, depth=1)
+    own = {(a, a) for a in range(NODES)}
     received = {(b, a) for a, b in as_pairs(index_of(pairs, directed)) if a != b}
     entries = list(zip(hop.csr.rows.tolist(), hop.csr.indices.tolist(), strict=True))
     assert entries == sorted(received | own)
@@ -83,6 +83,37 @@ def test_a_hop_holds_receiver_and_sender_of_every_message(pairs: Pairs, directed
     for (receiver, sender), edge in zip(entries, hop.entry_edge.tolist(), strict=True):
         low, high = (sender, receiver) if directed else sorted((sender, receiver))
         assert edge == (len(edges) if low == high else edges.index((low, high)))
+    assert hop.degree.tolist() == [sum(receiver == node for receiver, _ in entries) for node in range(NODES)]
+    assert hop.looped.tolist() == [(node, node) in pairs for node in range(NODES)]
+
+
+@quick
+@given(pairs=pair_lists, directed=st.booleans(), data=st.data())
+def test_norms_are_those_of_the_adjacency_matrix(pairs: Pairs, directed: bool, data: st.DataObject) -> None:
+    graph = graph_of(pairs, directed)
+    if data.draw(st.booleans(), "pruned"):
+        kept = data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
+        graph = graph.prune(Mask(torch.tensor(kept, dtype=torch.bool)))
+    adjacency = torch.zeros(NODES, NODES)
+    source, target = graph.edge_index
+    adjacency[target, source] = 1  # the data's own self-loops are in it
+    everyone = torch.eye(NODES)
+    looped = (adjacency + everyone).clamp(max=1)
+    scale = looped.sum(1).rsqrt()
+    expected = {
+        "symmetric_norm": scale[:, None] * looped * scale,
+        "sum_norm": adjacency,
+        "mean_norm": adjacency / adjacency.sum(1, keepdim=True).clamp(min=1),
+        "is_loop": everyone,
+    }
+    for nodes in (None, ASKED):
+        for hop in graph.hops(nodes, depth=2):
+            receivers = torch.arange(NODES) if hop.receivers is None else hop.receivers
+            senders = torch.arange(NODES) if hop.senders is None else hop.senders
+            for name, matrix in expected.items():
+                found = torch.zeros(receivers.numel(), senders.numel())
+                found[hop.csr.rows, hop.csr.indices] = getattr(hop, name)
+                torch.testing.assert_close(found, matrix[receivers][:, senders], msg=name)
 
 
 @quick
@@ -92,9 +123,8 @@ def test_pruning_is_building_from_what_is_left(
 ) -> None:
     graph = graph_of(pairs, directed)
     if built_before:  # then pruning shrinks the patterns instead of building them again
-        for loops in (False, True):
-            graph.hops(None, depth=2, self_loops=loops)
-            graph.hops(ASKED, depth=2, self_loops=loops)
+        graph.hops(None, depth=2)
+        graph.hops(ASKED, depth=2)
     size = graph.num_edges
     kept = torch.tensor(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=torch.bool)
     pruned = graph.prune(Mask(kept))
@@ -103,16 +133,15 @@ def test_pruning_is_building_from_what_is_left(
     for name in ("edges", "edge_index", "column_edge", "degree", "loops"):
         assert torch.equal(getattr(pruned, name), getattr(fresh, name)), name
     assert pruned.fingerprint == fresh.fingerprint
-    for loops in (False, True):
-        for nodes in (None, ASKED):
-            hops = (graph.hops(nodes, depth=2, self_loops=loops) for graph in (pruned, fresh))
-            for one, other in zip(*hops, strict=True):
-                assert set(messages(one)) >= set(messages(other))
-                assert nodes is not None or messages(one) == messages(other)
+    for nodes in (None, ASKED):
+        hops = (graph.hops(nodes, depth=2) for graph in (pruned, fresh))
+        for one, other in zip(*hops, strict=True):
+            assert set(messages(one)) >= set(messages(other))
+            assert nodes is not None or messages(one) == messages(other)
 
 
 ASKED = torch.tensor([2, 0])
-Message = tuple[int, int, int, float, float]
+Message = tuple[int, int, int, float, float, float, float]
 
 
 def messages(hop: Hop) -> list[Message]:
@@ -121,15 +150,16 @@ def messages(hop: Hop) -> list[Message]:
     receivers = everyone if hop.receivers is None else hop.receivers
     senders = everyone if hop.senders is None else hop.senders
     ends = receivers[hop.csr.rows].tolist(), senders[hop.csr.indices].tolist(), hop.entry_edge.tolist()
-    return list(zip(*ends, hop.symmetric_norm.tolist(), hop.mean_norm.tolist(), strict=True))
+    norms = (hop.symmetric_norm, hop.mean_norm, hop.sum_norm, hop.is_loop)
+    return list(zip(*ends, *(norm.tolist() for norm in norms), strict=True))
 
 
 @quick
-@given(pairs=pair_lists, directed=st.booleans(), loops=st.booleans())
-def test_hops_for_a_few_nodes_are_the_messages_they_depend_on(pairs: Pairs, directed: bool, loops: bool) -> None:
+@given(pairs=pair_lists, directed=st.booleans())
+def test_hops_for_a_few_nodes_are_the_messages_they_depend_on(pairs: Pairs, directed: bool) -> None:
     graph = graph_of(pairs, directed)
-    everything = messages(graph.hops(None, depth=1, self_loops=loops)[0])
-    first, second = graph.hops(ASKED, depth=2, self_loops=loops)
+    everything = messages(graph.hops(None, depth=1)[0])
+    first, second = graph.hops(ASKED, depth=2)
     assert sorted(messages(second)) == sorted(m for m in everything if m[0] in ASKED.tolist())
     needed = {*ASKED.tolist(), *(sender for _, sender, *_ in messages(second))}
     assert second.senders is not None
@@ -203,28 +233,31 @@ def test_attributes_and_weights_follow_their_column() -> None:
 
 
 def test_norms_by_hand() -> None:
-    graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2)]), num_nodes=3)
-    looped, plain = (graph.hops(None, depth=1, self_loops=loops)[0] for loops in (True, False))
-    # with self-loops the degrees are 3, 2, 2; entries in order 00 01 02 10 11 20 22
+    graph = Graph.from_edge_index(torch.cat([both_ways([(0, 1), (0, 2)]), columns([(2, 2)])], dim=1), num_nodes=3)
+    (hop,) = graph.hops(None, depth=1)
+    # with a self-loop for every node the degrees are 3, 2, 2; entries in order 00 01 02 10 11 20 22
     expected = [1 / 3, 6**-0.5, 6**-0.5, 6**-0.5, 1 / 2, 6**-0.5, 1 / 2]
-    assert looped.symmetric_norm.tolist() == pytest.approx(expected)
-    assert plain.mean_norm.tolist() == [0.5, 0.5, 1, 1]
-    assert plain.ones.tolist() == [1, 1, 1, 1]
+    assert hop.symmetric_norm.tolist() == pytest.approx(expected)
+    # in the data only node 2 has one
+    assert hop.looped.tolist() == [False, False, True]
+    assert hop.is_loop.tolist() == [1, 0, 0, 0, 1, 0, 1]
+    assert hop.sum_norm.tolist() == [0, 1, 1, 1, 0, 1, 1]
+    assert hop.mean_norm.tolist() == [0, 0.5, 0.5, 1, 0, 0.5, 0.5]
 
 
 def test_spread_gives_both_directions_their_edges_score() -> None:
     graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2)]), num_nodes=3)
-    looped, plain = (graph.hops(None, depth=1, self_loops=loops)[0] for loops in (True, False))
-    scores = torch.tensor([5.0, 7.0])
-    assert plain.spread(scores).tolist() == [5, 7, 5, 7]
-    assert looped.spread(scores).tolist() == [1, 5, 7, 5, 1, 7, 1]
+    (hop,) = graph.hops(None, depth=1)
+    assert hop.spread(torch.tensor([5.0, 7.0])).tolist() == [1, 5, 7, 5, 1, 7, 1]
 
 
 def test_a_graph_may_have_no_edges() -> None:
     graph = Graph.from_edge_index(columns([]), num_nodes=2)
     assert (graph.num_edges, graph.directed, graph.degree.tolist()) == (0, False, [0, 0])
-    assert graph.hops(None, depth=1)[0].csr.num_entries == 0
-    assert graph.hops(None, depth=1)[0].symmetric_norm.tolist() == [1, 1]
+    (hop,) = graph.hops(None, depth=1)
+    assert (hop.csr.rows.tolist(), hop.csr.indices.tolist()) == ([0, 1], [0, 1])
+    assert hop.symmetric_norm.tolist() == [1, 1]
+    assert hop.sum_norm.tolist() == hop.mean_norm.tolist() == [0, 0]
 
 
 def test_from_data_reads_structure_and_direction() -> None:

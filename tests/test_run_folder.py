@@ -1,11 +1,13 @@
 """A run's folder: claimed, resumed, swept, and never another run's."""
 
+import math
 from pathlib import Path
 
 import pytest
 import torch
 
 from fastglt import InputError
+from fastglt.kernels import Table, table, use_table
 from fastglt.phases import Journal, run_phase
 from fastglt.run_folder import RunFolder
 from fastglt.training import Training
@@ -45,6 +47,15 @@ def test_completing_sweeps_checkpoints_and_torn_files(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "run.json", "metrics.json", "history.csv"}
     with RunFolder(tmp_path, SETTINGS).open() as finished:
         assert finished == {"macs_ticket": 1}
+
+
+def test_a_run_keeps_the_table_of_kernels_that_it_began_with(tmp_path: Path) -> None:
+    first = Table(spmm=((math.inf, "plain"),))
+    with use_table(first), RunFolder(tmp_path, SETTINGS).open():
+        assert table() == first
+    with RunFolder(tmp_path, SETTINGS).open():
+        assert table() == first
+    assert table() != first
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from fastglt.seeds import derive, permutation, uniform
+from fastglt.seeds import derive, own_random_state, permutation, set_random_state, uniform
 
 
 def test_derived_seeds_are_equal_for_equal_arguments_only() -> None:
@@ -51,3 +51,13 @@ def test_numpys_and_torchs_own_generators_are_left_alone() -> None:
     uniform((9,), 1.0, seed=0)
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert str(np.random.get_state()) == numpy_state  # noqa: NPY002
+
+
+def test_the_random_state_is_that_of_manual_seed() -> None:
+    cpu, seed = torch.device("cpu"), derive(3, "epoch", 5)
+    with own_random_state(cpu):
+        torch.manual_seed(seed)
+        expected = torch.randint(2**62, (3,))
+        set_random_state(seed, cpu)
+        assert torch.equal(torch.randint(2**62, (3,)), expected)
+        assert torch.initial_seed() == seed

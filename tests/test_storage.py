@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastglt import MachineError
-from fastglt.storage import disk_errors, write_atomically
+from fastglt.storage import cache_folder, disk_errors, write_atomically
 
 
 def only(folder: Path) -> list[str]:
@@ -139,3 +139,23 @@ def test_one_clear_line(code: int, line: str) -> None:
 def test_other_errors_pass(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), disk_errors(tmp_path, "read"):
         _ = 1 // 0
+
+
+def test_the_cache_is_where_it_is_asked_to_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FASTGLT_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    assert not cache_folder().exists()  # made by whoever writes
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("FASTGLT_CACHE", "~/mine")
+    assert cache_folder() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("asked", [None, ""])
+def test_the_cache_is_in_the_users_place_for_caches(
+    asked: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("FASTGLT_CACHE")
+    if asked is not None:
+        monkeypatch.setenv("FASTGLT_CACHE", asked)
+    assert cache_folder() == tmp_path / "fastglt"

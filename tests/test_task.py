@@ -7,7 +7,7 @@ from torch_geometric.data import Data, HeteroData
 
 from fastglt import InputError
 from fastglt.task import Task, accuracy, roc_auc
-from tests.helpers import both_ways, randn
+from tests.helpers import both_ways, csr_tensor, randn
 
 
 def bools(*where: int, size: int = 6) -> torch.Tensor:
@@ -160,6 +160,60 @@ def test_roc_auc_needs_both_classes_where_it_is_measured() -> None:
     data.y = torch.where(data.val_mask, 1, data.y)
     with pytest.raises(InputError, match=r"both classes among the val nodes \(got 1 alone\)"):
         Task.from_data(data, metric="roc_auc")
+
+
+def tensors_with(**changes: Any) -> dict[str, torch.Tensor]:
+    """The same six nodes by name, without PyG."""
+    return dict(data_with(**changes).to_dict())
+
+
+@pytest.mark.parametrize("layout", ["strided", "csr"])
+def test_a_task_from_tensors_is_that_of_the_data(layout: str) -> None:
+    x = torch.where(randn(6, 4) > 0.3, randn(6, 4), 0.0)
+    expected = Task.from_data(data_with(x=x), metric="roc_auc")
+    task = Task.from_tensors(tensors_with(x=csr_tensor(x) if layout == "csr" else x), metric="roc_auc")
+    assert task.x.fingerprint == expected.x.fingerprint
+    assert task.graph.fingerprint == expected.graph.fingerprint
+    assert (task.num_classes, task.metric) == (2, "roc_auc")
+    for name in ("y", "train", "val", "test", "judged"):
+        assert torch.equal(getattr(task, name), getattr(expected, name)), name
+    assert torch.equal(task.x.dense, x)
+
+
+def test_tensors_may_be_a_directed_graph() -> None:
+    arrows = torch.tensor([[0, 1], [1, 2]])
+    assert Task.from_tensors(tensors_with(edge_index=arrows)).graph.directed
+    assert not Task.from_tensors(tensors_with()).graph.directed
+
+
+def test_features_are_single_precision_in_either_layout() -> None:
+    x = torch.eye(6, dtype=torch.float64)
+    for given in (x, csr_tensor(x)):
+        task = Task.from_tensors(tensors_with(x=given))
+        assert task.x.values.dtype == task.x.dense.dtype == torch.float32
+
+
+FROM_TENSORS: list[tuple[dict[str, Any], str]] = [
+    ({"x": csr_tensor(with_value(float("nan")))}, r"features must be finite \(got nan at node 4, feature 1\)"),
+    ({"x": csr_tensor(with_value(float("-inf")))}, r"features must be finite \(got -inf at node 4, feature 1\)"),
+    ({"x": csr_tensor(torch.ones(6, 2).long())}, r"\[nodes, features\] \(got torch.int64, shape \(6, 2\)\)"),
+    ({"y": torch.tensor([0, 1, 0, 1, 9, 1])}, r"below the number of nodes, 6 \(got 9\)"),
+    ({"val_mask": bools()}, r"data.val_mask must select at least one node \(got an empty mask\)"),
+    ({"edge_index": torch.tensor([[0], [6]])}, r"must lie in 0 … 5 \(got 0 to 6\)"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), FROM_TENSORS, ids=[message for _, message in FROM_TENSORS])
+def test_wrong_tensors_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Task.from_tensors(tensors_with(**changes))
+
+
+def test_a_pyg_object_with_sparse_features_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"data.x must be a dense tensor \(got torch.sparse_csr\); it has to_dense"
+    ):
+        Task.from_data(data_with(x=csr_tensor(torch.eye(6))))
 
 
 def test_an_unknown_device_is_named() -> None:

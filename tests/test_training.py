@@ -1,18 +1,24 @@
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch.func import functional_call
 
 from fastglt import InputError
-from fastglt.features import Features
+from fastglt.features import Features, _Handover
 from fastglt.masks import Mask, Masks
 from fastglt.methods import FixedMasks
-from fastglt.models import GAT, GCN
+from fastglt.models import GAT, GCN, GIN, Network
+from fastglt.optimizer import Adam
 from fastglt.records import Scores
 from fastglt.seeds import derive
 from fastglt.training import Recipe, Training, train
-from tests.helpers import BUDGET, drop, randn, toy_task, training_of
+from tests.helpers import BUDGET, drop, randn, sparse_task, toy_task, training_of
 
 
 def no_extra(training: Training, logits: torch.Tensor) -> None:
@@ -176,9 +182,11 @@ class TestSoftMasks:
         training.begin_stage("soft", soft_edges=True, soft_weights=True)
         assert training.edge_score is not None
         assert bool((training.edge_score == 1).all())
-        groups = training.optimizer.param_groups
-        assert [group["weight_decay"] for group in groups] == [5e-4, 0]
-        assert [group["lr"] for group in groups] == [0.01, 0.01]
+        weights, scores = training.optimizer.groups
+        assert (weights[1], scores[1], training.optimizer.lr) == (5e-4, 0, 0.01)
+        assert all(one is two for one, two in zip(weights[0], training.network.parameters(), strict=True))
+        softs = [*training.weight_score.values(), training.edge_score]
+        assert all(one is two for one, two in zip(scores[0], softs, strict=True))
         training.run_epoch(no_extra)
         assert bool((training.edge_score != 1).any())
         assert all(bool((score != 1).any()) for score in training.weight_score.values())
@@ -193,6 +201,231 @@ class TestSoftMasks:
         assert training.weight_score == {}
         assert not training.optimizer.state
         assert training.best is None
+
+
+def lasso(training: Any, logits: Tensor) -> Tensor:
+    """A loss on the soft masks themselves."""
+    return sum((score.abs().sum() for score in training.weight_score.values()), torch.zeros(())) * 0.01
+
+
+def ridge(training: Any, logits: Tensor) -> Tensor:
+    """A loss on the weights themselves and on the prediction."""
+    return sum((weight.square().sum() for weight in training.weights.values()), logits.square().mean())
+
+
+def entangled(training: Any, logits: Tensor) -> Tensor:
+    """A loss on products that the training computes too."""
+    name = next(iter(training.weights))
+    weight, score = training.weights[name], training.weight_score[name]
+    return torch.sin(weight * score).sum()
+
+
+EXTRAS = {"none": no_extra, "masks": lasso, "weights": ridge, "both": entangled}
+NETWORKS: dict[str, Callable[[int], Network]] = {
+    "gcn": lambda width: GCN(width, 8, 3),
+    "gin": lambda width: GIN(width, 8, 3, depth=2),
+    "gat": lambda width: GAT(width, 8, 3, heads=2),  # wider than a row of the sparse features
+}
+TASKS = {"dense": toy_task, "sparse": sparse_task}
+each_network = pytest.mark.parametrize("kind", NETWORKS)
+each_task = pytest.mark.parametrize("features", TASKS)
+
+
+def soft_training(kind: str, features: str, *, pruned: bool = False) -> Training:
+    """A training with soft masks that are no longer at one; on request, with hard masks too."""
+    task = TASKS[features]()
+    network = NETWORKS[kind](task.x.num_features)
+    weights = {
+        name: Mask(randn(*shape, seed=seed) > 0 if pruned else torch.ones(shape, dtype=torch.bool))
+        for seed, (name, shape) in enumerate(network.weight_shapes.items())
+    }
+    masks = Masks(edges=drop(60, 0, 7, 20) if pruned else drop(60), weights=weights)
+    training = training_of(network=network, task=task, masks=masks)
+    training.begin_stage("soft", soft_edges=True, soft_weights=True)
+    with torch.no_grad():
+        for seed, score in enumerate(training.weight_score.values()):
+            score.add_(randn(*score.shape, seed=seed) * 0.1)
+    return training
+
+
+class Autograd:
+    """What PyTorch computes for a training by itself: weights times soft masks, nothing kept from before."""
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        self.weights = _leaves(training.weights)
+        self.weight_score = _leaves(training.weight_score)
+        assert training.edge_score is not None
+        self.edge_score = training.edge_score.detach().clone().requires_grad_()
+
+    def logits(self, nodes: Tensor) -> Tensor:
+        training = self.training
+        soft = {name: weight * self.weight_score[name] for name, weight in self.weights.items()}
+        network = copy.deepcopy(training.network)
+        inputs = Features(training.task.x.dense), training.graph, self.edge_score[training.masks.edges.kept], nodes
+        return functional_call(network, soft, inputs)  # type: ignore[no-any-return]
+
+    def gradients(self, extra_loss: Callable[[Any, Tensor], Tensor | None]) -> dict[str, Tensor]:
+        """By name, as the optimiser should find them."""
+        training = self.training
+        torch.manual_seed(derive(training.seed, "epoch", training.epoch))
+        training.network.train()
+        logits = self.logits(training.task.train)
+        loss, extra = training.task.loss(logits, training.task.train), extra_loss(self, logits)
+        loss = loss if extra is None else loss + extra
+        leaves = {f"weight {name}": weight for name, weight in self.weights.items()}
+        leaves |= {f"score {name}": score for name, score in self.weight_score.items()}
+        found = torch.autograd.grad(loss, [*leaves.values(), self.edge_score])
+        named = dict(zip([*leaves, "edges"], found, strict=True))
+        for name, mask in training.masks.weights.items():
+            named[f"weight {name}"] = named[f"weight {name}"] * mask.kept
+        return named
+
+
+def _leaves(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone().requires_grad_() for name, tensor in tensors.items()}
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, Tensor]:
+    """The gradients that the optimiser found last, by the id of their tensor."""
+    found: dict[int, Tensor] = {}
+    step = Adam.step
+
+    def noting(adam: Adam) -> None:
+        found.clear()
+        found.update({id(tensor): tensor.grad.clone() for tensor in adam if tensor.grad is not None})
+        step(adam)
+
+    monkeypatch.setattr(Adam, "step", noting)
+    return found
+
+
+class TestSoftWeights:
+    """They are computed once for a step and an evaluation, apart from autograd."""
+
+    @each_network
+    @each_task
+    @pytest.mark.parametrize("extra", EXTRAS)
+    @pytest.mark.parametrize("pruned", [False, True], ids=["whole", "pruned"])
+    def test_gradients_are_those_of_weight_times_score(
+        self, kind: str, features: str, extra: str, pruned: bool, seen: dict[int, Tensor]
+    ) -> None:
+        training = soft_training(kind, features, pruned=pruned)
+        for _ in range(3):
+            expected = Autograd(training).gradients(EXTRAS[extra])
+            training.run_epoch(EXTRAS[extra])
+            tensors: dict[str, Tensor] = {f"weight {name}": weight for name, weight in training.weights.items()}
+            tensors |= {f"score {name}": score for name, score in training.weight_score.items()}
+            assert training.edge_score is not None
+            for name, tensor in {**tensors, "edges": training.edge_score}.items():
+                torch.testing.assert_close(seen[id(tensor)], expected[name], rtol=1e-4, atol=1e-6, msg=name)
+
+    @each_network
+    @each_task
+    def test_evaluation_sees_the_weights_and_scores_of_the_moment(self, kind: str, features: str) -> None:
+        training = soft_training(kind, features)
+        task = training.task
+        for _ in range(3):
+            training.run_epoch(no_extra)
+            training.network.eval()
+            with torch.no_grad():
+                expected = task.loss(Autograd(training).logits(task.val), task.val)
+            assert training.history[-1].val_loss == pytest.approx(float(expected), rel=1e-5)
+
+    def test_a_change_of_masks_or_scores_is_seen_at_once(self) -> None:
+        training = soft_training("gcn", "dense")
+        training.run_epoch(no_extra)
+        training.network.eval()
+        before = training.logits(None)
+        training.apply(Masks(edges=drop(60), weights=some_masks().weights))
+        pruned = training.logits(None)
+        assert not torch.equal(pruned, before)
+        torch.testing.assert_close(pruned, Autograd(training).logits(torch.arange(30)))
+        with torch.no_grad():
+            training.weight_score["layer1.weight"].mul_(3)
+        assert not torch.equal(training.logits(None), pruned)
+        torch.testing.assert_close(training.logits(None), Autograd(training).logits(torch.arange(30)))
+
+    def test_a_new_stage_forgets_them(self) -> None:
+        training = soft_training("gcn", "dense")
+        training.run_epoch(no_extra)
+        training.begin_stage("hard")
+        training.network.eval()
+        assert torch.equal(training.logits(None), training.network(training.task.x, training.graph))
+
+    def test_no_gradient_is_left_over(self) -> None:
+        training = soft_training("gcn", "dense")
+        training.run_epoch(lasso)
+        assert all(tensor.grad is None for tensor in training.optimizer)
+
+
+@each_network
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+def test_what_evaluation_leaves_to_training_changes_no_bit(
+    kind: str, soft: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> Training:
+        training = soft_training(kind, "sparse", pruned=True)
+        if not soft:
+            training.begin_stage("hard")
+        for _ in range(4):
+            training.run_epoch(no_extra)
+        return training
+
+    taken: list[bool] = []
+    take = _Handover._take
+
+    def noting(handover: _Handover, *arguments: Any) -> Tensor | None:
+        left = take(handover, *arguments)
+        taken.append(left is not None)
+        return left
+
+    monkeypatch.setattr(_Handover, "_take", noting)
+    ours = run()
+    assert taken == [False, True, True, True]
+    monkeypatch.setattr(_Handover, "_take", lambda *arguments: None)
+    plain = run()
+    assert [asdict(record) for record in ours.history] == [asdict(record) for record in plain.history]
+    for name, value in ours.network.state_dict().items():
+        assert torch.equal(value, plain.network.state_dict()[name]), name
+    for name, score in ours.weight_score.items():
+        assert torch.equal(score, plain.weight_score[name]), name
+
+
+@pytest.mark.parametrize("masks", [None, some_masks()], ids=["whole", "pruned"])
+def test_a_step_is_torchs_adam_on_the_tasks_loss(masks: Masks | None) -> None:
+    """Five steps of a loop as one would write it down."""
+    training = training_of(masks=masks)
+    twin = copy.deepcopy(training.network)
+    recipe = training.recipe
+    optimiser = torch.optim.Adam(twin.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
+    for epoch in range(5):
+        training.run_epoch(no_extra)
+        torch.manual_seed(derive(training.seed, "epoch", epoch))
+        twin.train()
+        optimiser.zero_grad()
+        task = training.task
+        logits = twin(task.x, training.graph, None, task.train)
+        task.loss(logits, task.train).backward()  # type: ignore[no-untyped-call]
+        for name, mask in training.masks.weights.items():
+            gradient = twin.get_parameter(name).grad
+            assert gradient is not None
+            gradient.mul_(mask.kept)
+        optimiser.step()
+    for name, value in training.network.state_dict().items():
+        torch.testing.assert_close(value, twin.state_dict()[name], rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_are_summed_where_nothing_is_pruned() -> None:
+    training = training_of()
+    training.begin_stage("sum", sum_gradients=True)
+    torch.manual_seed(derive(training.seed, "epoch", 0))
+    training.network.train()
+    loss = training.task.loss(training.logits(training.task.train), training.task.train)
+    expected = torch.autograd.grad(loss, training.weights["layer2.weight"])[0].abs()
+    training.run_epoch(no_extra)
+    torch.testing.assert_close(training.gradient_sum["layer2.weight"], expected)
 
 
 def test_gradients_are_summed_over_kept_and_pruned_weights_alike() -> None:
@@ -237,6 +470,15 @@ def test_a_diverging_loss_is_told() -> None:
         network.layer1.weight.fill_(1e30)
         network.layer2.weight.fill_(1e30)
     with pytest.raises(InputError, match=r"the loss must stay finite \(got (nan|inf) in epoch 1\); try a lower lr"):
+        training_of(network=network).run_epoch(no_extra)
+
+
+def test_a_weight_that_is_no_number_is_told() -> None:
+    """Also if an activation comes after it."""
+    network = GCN(12, 8, 3)
+    with torch.no_grad():
+        network.layer1.weight[0, 0] = torch.nan
+    with pytest.raises(InputError, match=r"the loss must stay finite \(got nan in epoch 1\)"):
         training_of(network=network).run_epoch(no_extra)
 
 

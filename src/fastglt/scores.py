@@ -10,25 +10,24 @@ from fastglt.seeds import permutation
 
 
 def lowest(scores: Tensor, count: int, seed: int) -> Tensor:
-    """The indices of the `count` smallest scores; ties at the border fall in a seeded random order.
+    """A boolean vector of the `count` smallest scores; ties at the border fall in a seeded random order.
 
     >>> lowest(torch.tensor([3.0, 1.0, 2.0]), 2, seed=0).tolist()
-    [1, 2]
+    [False, True, True]
     """
     if count <= 0:
-        return torch.empty(0, dtype=torch.int64, device=scores.device)
+        return torch.zeros_like(scores, dtype=torch.bool)
     border = float(np.partition(scores.cpu().numpy(), count - 1)[count - 1])
-    below = (scores < border).nonzero().squeeze(1)
+    chosen = scores < border
     tied = (scores == border).nonzero().squeeze(1)
-    drawn = permutation(tied.numel(), seed).to(tied.device)[: count - below.numel()]
-    return torch.cat([below, tied[drawn]]).sort().values
+    drawn = permutation(tied.numel(), seed).to(tied.device)[: count - int(chosen.sum())]
+    chosen[tied[drawn]] = True
+    return chosen
 
 
 def keep_largest(scores: Tensor, count: int, seed: int) -> Tensor:
     """A boolean vector that keeps the `count` largest scores."""
-    kept = torch.ones_like(scores, dtype=torch.bool)
-    kept[lowest(scores, scores.numel() - count, seed)] = False
-    return kept
+    return ~lowest(scores, scores.numel() - count, seed)
 
 
 def keep_random(size: int, count: int, seed: int) -> Tensor:
@@ -43,11 +42,9 @@ def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed:
 
     Both are chosen on the mask as it was, so what is dropped cannot return in the same swap.
     """
-    inside, outside = kept.nonzero().squeeze(1), (~kept).nonzero().squeeze(1)
-    noise, potential, result = noise.to(kept.device), potential.to(kept.device), kept.clone()
-    result[inside[lowest(noise[inside], swap.drop, seed)]] = False
-    result[outside[lowest(-potential[outside], swap.grow, seed + 1)]] = True
-    return result
+    dropped = lowest(noise.to(kept.device).masked_fill(~kept, torch.inf), swap.drop, seed)
+    grown = lowest((-potential.to(kept.device)).masked_fill_(kept, torch.inf), swap.grow, seed + 1)
+    return (kept & ~dropped) | grown
 
 
 def edge_degree(full: Graph, pruned: Graph) -> Tensor:

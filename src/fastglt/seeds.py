@@ -23,6 +23,16 @@ def own_random_state(device: torch.device) -> AbstractContextManager[None]:
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
+def set_random_state(seed: int, device: torch.device) -> None:
+    """Seed PyTorch's random numbers on the CPU and on a device.
+
+    `torch.manual_seed` does it for every kind of device and takes a note of its caller for each, every time.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type != "cpu":
+        torch.manual_seed(seed)
+
+
 def uniform(shape: tuple[int, ...], bound: float, seed: int) -> Tensor:
     """Numbers in [-bound, bound), bit for bit the same on every machine."""
     unit = np.random.Generator(np.random.PCG64(seed)).random(shape, dtype=np.float32)

@@ -121,13 +121,14 @@ def _features(data: Any) -> Tensor:
         raise InputError(f"data.x must be a float tensor [nodes, features] (got {got})")
     if data.num_nodes != x.shape[0]:
         raise InputError(f"data.x must have one row for each of {data.num_nodes} nodes (got {x.shape[0]})")
-    if x.layout == torch.sparse_csr:
-        return x
-    if not bool(torch.isfinite(x).all()):
+    sparse = x.layout == torch.sparse_csr
+    if not bool(torch.isfinite(x.values() if sparse else x).all()):
+        x = x.to_dense()
         bad = (~torch.isfinite(x)).nonzero()
         row, column = bad[0].tolist()
         raise InputError(f"features must be finite (got {x[row, column].item()} at node {row}, feature {column})")
-    return x.detach().float().contiguous()
+    x = x.detach().float()
+    return x if sparse else x.contiguous()
 
 
 def _labels(data: Any) -> Tensor:

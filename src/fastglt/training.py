@@ -20,7 +20,7 @@ from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
 from fastglt.optimizer import Adam
 from fastglt.records import EpochRecord, Scores, Snapshot
-from fastglt.seeds import derive, own_random_state
+from fastglt.seeds import derive, own_random_state, set_random_state
 from fastglt.task import Task
 
 if TYPE_CHECKING:
@@ -93,9 +93,14 @@ class Training:
         ]
         self.optimizer = Adam(groups, lr=self.recipe.lr)
 
+    def end_stage(self) -> None:
+        """Forget the optimiser's moments and the best epoch, which the next stage starts without."""
+        self.optimizer.state.clear()
+        self.best = None
+
     def run_epoch(self, extra_loss: "Callable[[Training, Tensor], Tensor | None]") -> None:
         """One step on the training nodes, then a look at validation and test."""
-        torch.manual_seed(derive(self.seed, "epoch", self.epoch))
+        set_random_state(derive(self.seed, "epoch", self.epoch), self.task.y.device)
         self.network.train()
         logits = self.logits(self.task.train)
         loss = self.task.loss(logits, self.task.train)
@@ -196,6 +201,7 @@ class Training:
         )
         eligible = self.target is None or self.target == (masks.edges.count, masks.weights_kept)
         if eligible and (self.best is None or scores.better_than(self.best.scores)):
+            self.best = None  # its tensors make room for the new ones
             self.best = Snapshot(
                 epoch=self.epoch,
                 scores=scores,
@@ -211,7 +217,7 @@ class Training:
             if soft.grad is not None:
                 _add_gradient(self.weights[name], soft.grad * self.weight_score[name].detach())
                 _add_gradient(self.weight_score[name], soft.grad.mul_(self.weights[name].detach()))
-                soft.grad = None
+        self._soft.clear()  # the step changes what they are products of
         gradients = {name: weight.grad for name, weight in self.weights.items() if weight.grad is not None}
         for name, gradient in gradients.items():  # a model may leave a layer out for an epoch
             total, kept = self.gradient_sum.get(name), self._gradient_mask.get(name)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -57,14 +59,52 @@ def test_self_loops_stay_on_request() -> None:
 
 def test_rows_are_normalised_unless_they_sum_to_less_than_one() -> None:
     features = csr_array(np.array([[1.0, 3.0], [0.0, 0.0], [0.25, 0.25]]))
-    assert normalised_rows(features).tolist() == [[0.25, 0.75], [0.0, 0.0], [0.25, 0.25]]
+    assert normalised_rows(features).toarray().tolist() == [[0.25, 0.75], [0.0, 0.0], [0.25, 0.25]]
 
 
-def test_parts_become_a_pyg_object() -> None:
+def test_normalised_rows_are_sorted_and_hold_no_zeros() -> None:
+    entries = np.array([2.0, 3.0, 0.0, 4.0]), np.array([2, 0, 1, 2]), np.array([0, 3, 4])
+    scaled = normalised_rows(csr_array(entries, shape=(2, 3)))
+    assert scaled.has_sorted_indices
+    assert (scaled.indices.tolist(), scaled.indptr.tolist()) == ([0, 2, 2], [0, 2, 3])
+    assert scaled.data.tolist() == pytest.approx([0.6, 0.4, 1.0])
+    assert scaled.dtype == np.float32
+
+
+FEATURES = np.eye(6, dtype=np.float32) * np.array([1, 2, 0, 4, 5, 6], dtype=np.float32)
+
+
+def parts(x: Any) -> Parts:
     labels = np.array([0, 1, 1, 0, 1, 0])
     edges = tidy_edges(np.array([0, 1]), np.array([2, 3]), nodes=6)
-    parts = Parts(x=np.eye(6, dtype=np.float32), y=labels, edges=edges, masks=seeded_split(labels, 0))
-    dataset = parts.dataset(name="toy", metric="accuracy")
+    return Parts(x=x, y=labels, edges=edges, masks=seeded_split(labels, 0))
+
+
+@pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
+def test_parts_become_tensors(form: Any) -> None:
+    made = parts(form(FEATURES))
+    tensors = made.dataset(name="toy", metric="accuracy").tensors
+    assert list(tensors) == ["x", "y", "edge_index", "train_mask", "val_mask", "test_mask"]
+    assert torch.equal(tensors["x"].to_dense(), torch.from_numpy(FEATURES))
+    assert tensors["x"].layout == (torch.sparse_csr if form is csr_array else torch.strided)
+    assert tensors["y"].tolist() == made.y.tolist()
+    assert tensors["edge_index"].tolist() == made.edges.tolist()
+    assert tensors["val_mask"].tolist() == made.masks.val.tolist()
+
+
+def test_sparse_features_stay_as_they_are() -> None:
+    x = csr_array(FEATURES)
+    tensor = parts(x).dataset(name="toy", metric="accuracy").tensors["x"]
+    assert tensor.values().tolist() == x.data.tolist() == [1, 2, 4, 5, 6]
+    assert tensor.values().data_ptr() == x.data.ctypes.data  # not copied
+
+
+@pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
+def test_the_pyg_object_is_made_when_asked_for(form: Any) -> None:
+    dataset = parts(form(FEATURES)).dataset(name="toy", metric="accuracy")
+    assert "data" not in vars(dataset)
+    assert dataset.data is dataset.data
+    assert torch.equal(dataset.data.x, torch.from_numpy(FEATURES))  # with the zeros written out
     assert dataset.data.validate()
     assert dataset.data.x.dtype == torch.float32
     assert dataset.data.y.dtype == dataset.data.edge_index.dtype == torch.int64

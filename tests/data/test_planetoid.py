@@ -85,6 +85,17 @@ def test_a_small_network_is_read_as_pyg_reads_it(root: Path) -> None:
     check_like_pyg(data, pyg_planetoid(root, "CiteSeer"))
 
 
+def test_features_stay_sparse_sorted_and_without_zeros(root: Path) -> None:
+    dataset = load("citeseer", root=root)
+    x = dataset.tensors["x"]
+    assert x.layout == torch.sparse_csr
+    assert torch.equal(x.to_dense(), dataset.data.x)
+    rows, columns = dataset.data.x.nonzero().unbind(1)
+    assert x.col_indices().tolist() == columns.tolist()
+    assert x.crow_indices().diff().tolist() == rows.bincount(minlength=NODES).tolist()
+    assert bool((x.values() != 0).all())
+
+
 def test_the_split_is_public_whatever_the_seed(root: Path) -> None:
     one, other = load("citeseer", root=root).data, load("citeseer", root=root, split_seed=5).data
     assert torch.equal(one.train_mask, other.train_mask)

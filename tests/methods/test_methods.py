@@ -81,4 +81,4 @@ def test_the_weight_decay_of_a_sparse_search_is_that_of_its_share_of_weights(nam
         training.run_epoch(method.extra_loss)
         method.after_epoch(training)
     assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
-    assert training.optimizer.param_groups[0]["weight_decay"] == training.weight_decay
+    assert training.optimizer.groups[0][1] == training.weight_decay

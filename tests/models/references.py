@@ -8,12 +8,13 @@ from torch import Tensor, nn
 from fastglt.bench.stock import shaped_like
 from fastglt.features import Features
 from fastglt.graph import Graph
-from tests.helpers import house, randn, sparse_features
+from tests.helpers import columns, house, randn, sparse_features
 
 IN, HIDDEN, OUT = 10, 6, 3
 GRAPHS = {
     "undirected": house(),
     "directed": house(directed=True),
+    "looped": Graph.from_edge_index(torch.cat([house().edge_index, columns([(0, 0), (6, 6)])], dim=1), num_nodes=7),
     "no edges": Graph.from_edge_index(torch.empty(2, 0, dtype=torch.int64), num_nodes=7),
 }
 FEATURES = {"dense": Features(randn(7, IN, seed=5)), "sparse": sparse_features(7, IN, seed=5)}

@@ -62,7 +62,7 @@ def test_the_network_works_in_double_precision() -> None:
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["undirected", "directed"])
+@pytest.mark.parametrize("kind", ["undirected", "directed", "looped"])
 def test_edge_scores_multiply_the_messages(kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
     (hop,) = graph.hops(None, depth=1)

@@ -50,7 +50,7 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm is single
 
 
-@pytest.mark.parametrize("kind", ["undirected", "directed"])
+@pytest.mark.parametrize("kind", ["undirected", "directed", "looped"])
 def test_edge_scores_multiply_the_messages(kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
     (hop,) = graph.hops(None, depth=1)

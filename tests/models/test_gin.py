@@ -71,7 +71,7 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
 
 
 @aggregations
-@pytest.mark.parametrize("kind", ["undirected", "directed"])
+@pytest.mark.parametrize("kind", ["undirected", "directed", "looped"])
 def test_edge_scores_multiply_the_messages(aggregation: str, kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
     (hop,) = graph.hops(None, depth=1)

@@ -42,8 +42,7 @@ def pruned(*, directed: bool = False, built_before: bool = True) -> Graph:
     """The graph without the edges that go, by way of a mask."""
     graph = graph_of(EDGES, directed=directed)
     if built_before:
-        for loops in (False, True):
-            graph.hops(None, depth=2, self_loops=loops)
+        graph.hops(None, depth=2)
     return graph.prune(Mask([(a, b) not in GONE for a, b in graph.edges.T.tolist()]))
 
 

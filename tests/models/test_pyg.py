@@ -292,6 +292,22 @@ def test_shared_weights_are_pruned_once_and_stay_shared() -> None:
     assert not weights["second.lin_l.weight"][~ticket.masks.weights["first.lin_l.weight"].kept].any()
 
 
+def test_a_weight_may_lie_in_memory_column_by_column() -> None:
+    class Columns(nn.Module):
+        def __init__(self, *, transposed: bool) -> None:
+            super().__init__()
+            self.conv, weight = pyg.SAGEConv(IN, 8), torch.randn(8, OUT)
+            self.weight = nn.Parameter(weight.T.contiguous().T if transposed else weight)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(x, edge_index).relu() @ self.weight  # type: ignore[no-any-return]
+
+    ours, usual = (quick_ticket(seeded(Columns, transposed=transposed)) for transposed in (True, False))
+    assert ours.masks == usual.masks
+    for name, value in usual.weights.items():
+        torch.testing.assert_close(ours.weights[name], value)
+
+
 def test_frozen_weights_stay_as_they_are() -> None:
     model = seeded(USER_MODELS["GCN"])
     model.convs[0].lin.weight.requires_grad_(False)

@@ -10,13 +10,10 @@ import numpy as np
 from numba import njit, prange
 
 _FAST = {"contract", "reassoc", "nsz"}
-_OPTIONS = {"parallel": True, "fastmath": _FAST, "cache": True, "nogil": True}
-_ROW = {
-    "fastmath": _FAST,
-    "cache": True,
-    "nogil": True,
-}  # a loop over one row vectorises best as a function of its own
-_INSIDE = {"inline": "always", "fastmath": _FAST}
+_COMMON = {"fastmath": _FAST, "error_model": "numpy", "cache": True, "nogil": True}  # a division checks for nothing
+_OPTIONS = {"parallel": True, **_COMMON}
+_ROW = _COMMON  # a loop over one row vectorises best as a function of its own
+_INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
 _BLOCK = 8192  # numbers of a long vector that one thread takes at a time
 
@@ -27,8 +24,8 @@ NONE, RELU, ELU = 0, 1, 2  # activations
 def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, scale, out):  # type: ignore[no-untyped-def]
     """out[i] = dropout(activation(Σ_k values[k] · dense[indices[k]] + bias)) over the entries k of row i.
 
-    Each of the values' columns, a head, multiplies its equal part of dense's columns. An empty bias and
-    a threshold of 0 leave their steps out.
+    Each of the values' columns, a head, multiplies its equal part of dense's columns. Without an
+    activation the bias may be empty; a threshold of 0 leaves dropout out.
     """
     heads = values.shape[1]
     width = dense.shape[1] // heads
@@ -55,14 +52,12 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
                 for x in range(width):
                     target[x] += a * p[x]
                 k += 1
-        if bias.shape[0]:
-            for x in range(row.shape[0]):
-                row[x] += bias[x]
         if activation == RELU:
-            for x in range(row.shape[0]):
-                row[x] = row[x] if row[x] > zero else zero
+            _relu(row, bias)
         elif activation == ELU:
-            _elu(row)
+            _elu(row, bias)
+        elif bias.shape[0]:
+            _add(row, zero + out.dtype.type(1), bias)
         if threshold:
             _drop(row, *_words(key, i), threshold, scale)
 
@@ -70,15 +65,12 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
 @njit(**_OPTIONS)
 def activation_backward(y, grad, activation, key, threshold, scale, out):  # type: ignore[no-untyped-def]
     """The gradient before relu or elu and dropout, from their result y and its gradient."""
-    zero, one = out.dtype.type(0), out.dtype.type(1)
     for i in prange(y.shape[0]):
         row = out[i]
         if activation == RELU:  # what is dropped is 0, and so is its gradient
-            for x in range(row.shape[0]):
-                row[x] = grad[i, x] * scale if y[i, x] > zero else zero
+            _relu_backward(y[i], grad[i], scale, row)
         else:
-            for x in range(row.shape[0]):
-                row[x] = grad[i, x] if y[i, x] > zero else grad[i, x] * (y[i, x] / scale + one)
+            _elu_backward(y[i], grad[i], scale, row)
             if threshold:
                 _drop(row, *_words(key, i), threshold, scale)
 
@@ -231,32 +223,39 @@ def row_sums(indptr, order, values, out):  # type: ignore[no-untyped-def]
 @njit(**_OPTIONS)
 def sum_and_mask(grad, kept, total):  # type: ignore[no-untyped-def]
     """total += |grad|, then grad = 0 where not kept."""
-    zero = grad.dtype.type(0)
     for i in prange(grad.shape[0]):
-        for x in range(grad.shape[1]):
-            total[i, x] += abs(grad[i, x])
-            grad[i, x] = grad[i, x] if kept[i, x] else zero
-
-
-@njit(**_OPTIONS)
-def adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, eps):  # type: ignore[no-untyped-def]
-    """first and second are the decaying means of the gradient and of its square; tensor moves by their ratio."""
-    blocks = (tensor.shape[0] + _BLOCK - 1) // _BLOCK
-    for b in prange(blocks):
-        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
-        _adam(tensor[part], grad[part], first[part], second[part], rate, inverse, weight_decay, beta1, beta2, eps)
+        _sum_and_mask(grad[i], kept[i], total[i])
 
 
 @njit(**_ROW)
-def _adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, eps):  # type: ignore[no-untyped-def]
-    one = tensor.dtype.type(1)
+def _sum_and_mask(grad, kept, total):  # type: ignore[no-untyped-def]
+    for x in range(grad.shape[0]):
+        total[x] += abs(grad[x])
+        grad[x] *= grad.dtype.type(kept[x])
+
+
+@njit(**_OPTIONS)
+def adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
+    """first and second are the decaying means of the gradient and of its square; tensor moves by their ratio.
+
+    The rests are what the betas lack of 1: taken from 1 here, they would have few digits.
+    """
+    blocks = (tensor.shape[0] + _BLOCK - 1) // _BLOCK
+    for b in prange(blocks):
+        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
+        arrays = tensor[part], grad[part], first[part], second[part]
+        _adam(*arrays, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps)
+
+
+@njit(**_ROW)
+def _adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
     for x in range(tensor.shape[0]):
         g = grad[x] + weight_decay * tensor[x]
-        m = first[x] * beta1 + g * (one - beta1)
-        v = second[x] * beta2 + g * g * (one - beta2)
+        m = first[x] * beta1 + g * rest1
+        v = second[x] * beta2 + g * g * rest2
         first[x] = m
         second[x] = v
-        tensor[x] -= rate * m / (math.sqrt(v) * inverse + eps)
+        tensor[x] -= rate * m / (np.sqrt(v) * inverse + eps)
 
 
 @njit(**_ROW)
@@ -282,22 +281,47 @@ def _drop(row, low, high, threshold, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(**_ROW)
-def _elu(row):  # type: ignore[no-untyped-def]
-    """ELU in place."""
+def _relu(row, bias):  # type: ignore[no-untyped-def]
+    """row = relu(row + bias)."""
+    zero = row.dtype.type(0)
+    for x in range(row.shape[0]):
+        y = row[x] + bias[x]
+        row[x] = zero if y < zero else y  # NaN stays
+
+
+@njit(**_ROW)
+def _relu_backward(y, grad, scale, out):  # type: ignore[no-untyped-def]
+    zero = out.dtype.type(0)
+    for x in range(out.shape[0]):
+        out[x] = grad[x] * scale if y[x] > zero else zero
+
+
+@njit(**_ROW)
+def _elu_backward(y, grad, scale, out):  # type: ignore[no-untyped-def]
+    zero, one = out.dtype.type(0), out.dtype.type(1)
+    for x in range(out.shape[0]):
+        out[x] = grad[x] if y[x] > zero else grad[x] * (y[x] / scale + one)
+
+
+@njit(**_ROW)
+def _elu(row, bias):  # type: ignore[no-untyped-def]
+    """row = elu(row + bias)."""
     if row.itemsize == 4:
+        zero, one = np.float32(0), np.float32(1)  # of one type throughout, or it would be computed in doubles
         for x in range(row.shape[0]):
-            negative = _exp(np.float32(min(row[x], 0))) - np.float32(1)
-            row[x] = row[x] if row[x] > 0 else negative
+            y = np.float32(row[x] + bias[x])
+            row[x] = _exp(y if y < zero else zero) - one if y <= zero else y  # NaN stays
     else:
         for x in range(row.shape[0]):
-            row[x] = row[x] if row[x] > 0 else math.expm1(row[x])
+            y = row[x] + bias[x]
+            row[x] = math.expm1(y) if y <= 0 else y
 
 
 @njit(**_INSIDE)
 def _exp(x):  # type: ignore[no-untyped-def]
     """e^x for x ≤ 0 in single precision, made to vectorise: 2^n · e^r with |r| ≤ ln 2 / 2, e^r by Taylor."""
-    x = max(x, np.float32(-87))
-    n = np.float32(math.floor(x * np.float32(1.4426950408889634) + np.float32(0.5)))
+    x = x if x > np.float32(-87) else np.float32(-87)
+    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
     r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)  # ln 2 in two parts
     e = np.float32(1 / 5040)
     e = e * r + np.float32(1 / 720)

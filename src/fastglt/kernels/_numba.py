@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fastglt.kernels import _loops
+from fastglt.kernels import _loops, _plain
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
 
@@ -23,14 +23,16 @@ def aggregate(
 ) -> Tensor:
     """See `fastglt.kernels.aggregate`."""
     out = dense.new_empty(csr.num_rows, dense.shape[1])
-    arrays = _arrays(csr.indptr, csr.indices, values, dense, dense.new_empty(0) if bias is None else bias)
-    _loops.aggregate(*arrays, _ACTIVATIONS[activation], *_words(drop, out), *_arrays(out))
+    if bias is None:
+        bias = dense.new_zeros(0 if activation == "none" else dense.shape[1])
+    arrays = _arrays(values, dense, bias)
+    _loops.aggregate(*csr.arrays, *arrays, _ACTIVATIONS[activation], *_words(drop, out), *_arrays(out))
     return out
 
 
 def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | None) -> Tensor:
     """The gradient before activation and dropout, from their result and its gradient."""
-    out = torch.empty_like(y)
+    out = y.new_empty(y.shape)
     _loops.activation_backward(*_arrays(y, grad), _ACTIVATIONS[activation], *_words(drop, y), *_arrays(out))
     return out
 
@@ -45,7 +47,7 @@ def dropout(x: Tensor, drop: Drop) -> Tensor:
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     """One dot product per entry and head."""
     out = left.new_empty(csr.num_entries, heads)
-    _loops.sddmm(*_arrays(csr.indptr, csr.indices, left, right, out))
+    _loops.sddmm(*csr.arrays, *_arrays(left, right, out))
     return out
 
 
@@ -65,7 +67,7 @@ def head_dots(x: Tensor, vectors: Tensor) -> Tensor:
 
 def head_dots_backward(x: Tensor, vectors: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of x and of the vectors."""
-    grad_x, grad_vectors = x.new_empty(x.shape), torch.zeros_like(vectors)
+    grad_x, grad_vectors = x.new_empty(x.shape), vectors.new_zeros(vectors.shape)
     _loops.head_dots_rows(*_arrays(vectors, grad, grad_x))
     _loops.head_dots_vectors(*_arrays(x, grad, grad_vectors))
     return grad_x, grad_vectors
@@ -74,7 +76,7 @@ def head_dots_backward(x: Tensor, vectors: Tensor, grad: Tensor) -> tuple[Tensor
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """See `fastglt.kernels.attention`."""
     alpha = target.new_empty(csr.num_entries, target.shape[1])
-    _loops.attention(*_arrays(csr.indptr, csr.indices, target, source), slope, *_arrays(alpha))
+    _loops.attention(*csr.arrays, *_arrays(target, source), slope, *_arrays(alpha))
     return alpha
 
 
@@ -83,22 +85,29 @@ def attention_backward(
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the two halves of the logits."""
     logits, grad_target, grad_source = (alpha.new_empty(like.shape) for like in (alpha, target, source))
-    arrays = _arrays(csr.indptr, csr.indices, target, source)
-    _loops.attention_backward(*arrays, slope, *_arrays(alpha, grad, logits, grad_target))
+    arrays = _arrays(target, source)
+    _loops.attention_backward(*csr.arrays, *arrays, slope, *_arrays(alpha, grad, logits, grad_target))
     _loops.row_sums(*_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
     return grad_target, grad_source
 
 
 def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
     """See `fastglt.kernels.sum_and_mask`."""
+    if not grad.dim() or not all(tensor.is_contiguous() for tensor in (grad, kept, total)):
+        _plain.sum_and_mask(grad, kept, total)
+        return
     _loops.sum_and_mask(*(tensor.view(tensor.shape[0], -1).numpy() for tensor in (grad, kept, total)))
 
 
 def adam(tensor: Tensor, grad: Tensor, first: Tensor, second: Tensor, *numbers: float) -> None:
     """See `fastglt.kernels.adam`."""
+    if not all(part.is_contiguous() for part in (tensor, first, second)):
+        _plain.adam(tensor, grad, first, second, *numbers)
+        return
     scalar = _scalar(tensor)
     arrays = (part.detach().view(-1).numpy() for part in (tensor, grad.contiguous(), first, second))
-    _loops.adam(*arrays, *(scalar(number) for number in numbers))
+    *before, beta1, beta2, eps = numbers
+    _loops.adam(*arrays, *map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps)))
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:

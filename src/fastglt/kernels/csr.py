@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -31,6 +33,11 @@ class CSR:
     def num_entries(self) -> int:
         """How many non-zeros."""
         return self.indices.numel()
+
+    @cached_property
+    def arrays(self) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]":
+        """`indptr` and `indices` for compiled loops."""
+        return self.indptr.numpy(), self.indices.contiguous().numpy()
 
     @cached_property
     def narrow_indptr(self) -> Tensor:

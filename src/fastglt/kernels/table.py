@@ -45,7 +45,10 @@ class Table:
     def choose(self, kernel: str, size: float) -> str:
         """Who serves a size."""
         steps: Steps = getattr(self, kernel)
-        return next((server for limit, server in steps if size <= limit), steps[-1][1])
+        for limit, server in steps:
+            if size <= limit:
+                return server
+        return steps[-1][1]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; the limit of a last step is null."""

@@ -139,11 +139,12 @@ def train_sparse(training: Training, targets: Targets, *, stage: str, sum_gradie
 
 
 def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
-    """Cut the smallest soft masks of the stage's best epoch, by count; weights are ranked globally."""
+    """End a stage: cut the smallest soft masks of its best epoch, by count; weights are ranked globally."""
     best = training.best
     assert best is not None, "the soft masks have been trained"
-    edges, weights = best.edge_score, flatten(best.weight_score)
-    _cut(training, graph_sparsity, weight_sparsity, edges, weights)
+    training.end_stage()
+    edges = None if best.edge_score is None else best.edge_score.abs()
+    _cut(training, graph_sparsity, weight_sparsity, edges, flatten(best.weight_score).abs_())
 
 
 def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
@@ -169,5 +170,5 @@ def _cut(
         if score is None or sparsity == 0:
             kept.append(keep_random(total, count, seed))
         else:
-            kept.append(keep_largest(score.abs().cpu(), count, seed))
+            kept.append(keep_largest(score.cpu(), count, seed))
     set_masks(training, *kept)

@@ -1,0 +1,124 @@
+"""What changes tensors in place: `adam` and `sum_and_mask`."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fastglt.kernels import adam, sum_and_mask
+from tests.helpers import randn
+
+pytestmark = pytest.mark.usefixtures("backend")
+dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+
+
+def numbers(shape: tuple[int, ...], seed: int, dtype: torch.dtype) -> Tensor:
+    return randn(math.prod(shape), seed=seed, dtype=dtype).view(shape)
+
+
+def zeros(like: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.zeros_like(like), torch.zeros_like(like)
+
+
+class TestAdam:
+    def test_two_steps_by_hand(self) -> None:
+        tensor, (first, second) = torch.tensor([1.0, -2.0]), (torch.zeros(2), torch.zeros(2))
+        adam(tensor, torch.tensor([0.5, -4.0]), first, second, step=1, lr=0.1, weight_decay=0.0)
+        assert first.tolist() == pytest.approx([0.05, -0.4])  # a tenth of the gradient
+        assert second.tolist() == pytest.approx([0.00025, 0.016])  # a thousandth of its square
+        assert tensor.tolist() == pytest.approx([0.9, -1.9])  # the first step is lr against the gradient's sign
+        adam(tensor, torch.tensor([0.5, 0.0]), first, second, step=2, lr=0.1, weight_decay=0.0)
+        assert first.tolist() == pytest.approx([0.095, -0.36])
+        # the same gradient again: the same step; none: 0.36 / 0.19 over sqrt(0.016 * 0.999 / 0.001999)
+        assert tensor.tolist() == pytest.approx([0.8, -1.9 + 0.1 * (0.36 / 0.19) / (0.015984 / 0.001999) ** 0.5])
+
+    def test_weight_decay_adds_to_the_gradient(self) -> None:
+        tensor, moments = torch.tensor([2.0]), (torch.zeros(1), torch.zeros(1))
+        adam(tensor, torch.tensor([1.0]), *moments, step=1, lr=0.1, weight_decay=0.25)
+        assert moments[0].item() == pytest.approx(0.15)  # a tenth of 1 + 0.25 * 2
+
+    def test_betas_and_eps_are_taken(self) -> None:
+        tensor, moments = torch.tensor([1.0]), (torch.zeros(1), torch.zeros(1))
+        step = {"step": 1, "lr": 0.1, "weight_decay": 0.0, "betas": (0.5, 0.75), "eps": 1.0}
+        adam(tensor, torch.tensor([1.0]), *moments, **step)  # type: ignore[arg-type]
+        assert [moment.item() for moment in moments] == [0.5, 0.25]
+        assert tensor.item() == pytest.approx(0.95)  # 0.1 * 1 / (1 + 1)
+
+    @dtypes
+    @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 3, 4), (20_001,)])  # the last is several blocks
+    def test_any_shape_is_torchs(self, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+        ours, gradient = numbers(shape, 1, dtype), numbers(shape, 2, dtype)
+        theirs, moments = ours.clone().requires_grad_(), zeros(ours)
+        optimiser = torch.optim.Adam([theirs], lr=0.01, weight_decay=0.1)
+        for step in (1, 2, 3):
+            theirs.grad = gradient * step
+            optimiser.step()
+            adam(ours, gradient * step, *moments, step=step, lr=0.01, weight_decay=0.1)
+        tolerance = 1e-6 if dtype == torch.float32 else 1e-13
+        torch.testing.assert_close(ours, theirs.detach(), rtol=tolerance, atol=tolerance)
+
+    def test_a_gradient_need_not_be_contiguous(self) -> None:
+        whole, strided = randn(3, 4), randn(3, 4)
+        gradient = randn(4, 3, seed=1).T
+        adam(whole, gradient.contiguous(), *zeros(whole), step=1, lr=0.1, weight_decay=0.0)
+        adam(strided, gradient, *zeros(strided), step=1, lr=0.1, weight_decay=0.0)
+        assert torch.equal(strided, whole)
+
+    def test_a_tensor_need_not_be_contiguous(self) -> None:
+        whole = randn(3, 4)
+        strided, gradient = whole.T.contiguous().T, randn(3, 4, seed=1)
+        assert not strided.is_contiguous()
+        adam(whole, gradient, *zeros(whole), step=1, lr=0.1, weight_decay=0.0)
+        adam(strided, gradient, *zeros(strided), step=1, lr=0.1, weight_decay=0.0)
+        torch.testing.assert_close(strided, whole)
+
+    def test_the_change_is_seen_by_autograd(self) -> None:
+        leaf = torch.ones(3, requires_grad=True)
+        loss = leaf.square().sum()
+        before = leaf._version
+        with torch.no_grad():
+            adam(leaf, torch.ones(3), torch.zeros(3), torch.zeros(3), step=1, lr=0.1, weight_decay=0.0)
+        assert leaf._version > before
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()  # type: ignore[no-untyped-call]
+
+
+SHAPES: dict[tuple[int, ...], list[int]] = {(4,): [0, 3], (2, 3): [1, 5], (2, 2, 2): [0, 1, 6], (): [0]}
+
+
+class TestSumAndMask:
+    def test_by_hand(self) -> None:
+        grad = torch.tensor([[1.0, -2.0], [-3.0, 0.0]])
+        total = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
+        sum_and_mask(grad, torch.tensor([[True, False], [True, False]]), total)
+        assert total.tolist() == [[11, 22], [33, 40]]
+        assert grad.tolist() == [[1, 0], [-3, 0]]
+
+    @dtypes
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_of_any_shape(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        before = numbers(shape, 1, dtype)
+        grad, total, kept = before.clone(), torch.full(shape, 5, dtype=dtype), torch.ones(shape, dtype=torch.bool)
+        kept.view(-1)[SHAPES[shape]] = False
+        sum_and_mask(grad, kept, total)
+        flat = (tensor.view(-1).tolist() for tensor in (before, grad, total))
+        for index, (old, new, size) in enumerate(zip(*flat, strict=True)):
+            assert new == (0 if index in SHAPES[shape] else old)
+            assert size == pytest.approx(5 + abs(old))
+
+    def test_a_sum_grows_from_step_to_step(self) -> None:
+        total, kept = torch.zeros(3), torch.tensor([True, False, True])
+        for sign in (1, -1):
+            sum_and_mask(sign * torch.tensor([1.0, 2.0, 3.0]), kept, total)
+        assert total.tolist() == [2, 4, 6]
+
+    @pytest.mark.parametrize("axes", [(1, 0), (2, 0, 1)])
+    def test_tensors_need_not_be_contiguous(self, axes: tuple[int, ...]) -> None:
+        before = randn(*(3, 4, 5)[: len(axes)], seed=1).permute(axes)
+        grad, total = torch.empty_like(before).copy_(before), torch.zeros_like(before)
+        assert not grad.is_contiguous()
+        kept = randn(*before.shape, seed=2) > 0
+        sum_and_mask(grad, kept, total)
+        assert torch.equal(total, before.abs())
+        assert torch.equal(grad, before * kept)
