@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fastglt.optimizer import Adam
+from fastglt.optimizer import Adam, Product
 from tests.helpers import randn
 
 STEPS = 20
@@ -93,3 +93,46 @@ def test_iterating_gives_every_tensor_in_the_order_of_the_groups() -> None:
     adam = Adam([((tensor for tensor in given[:3]), 0.1), ([], 0.2), (given[3:], 0.0)], lr=0.1)
     assert all(one is other for one, other in zip(adam, given, strict=True))
     assert [(len(group), decay) for group, decay in adam.groups] == [(3, 0.1), (0, 0.2), (1, 0.0)]
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("strided", [False, True])
+def test_the_gradient_of_a_product_moves_both_factors_like_torchs(dtype: torch.dtype, strided: bool) -> None:
+    """Every fifth step the left factor has a gradient of its own beside the product's."""
+
+    def factors() -> tuple[Tensor, Tensor]:
+        left, right = (randn(9, 7, seed=seed, dtype=dtype) for seed in (1, 2))
+        return (left.t() if strided else left).requires_grad_(), (right.t() if strided else right).requires_grad_()
+
+    (left, right), (their_left, their_right) = factors(), factors()
+    adam, product = Adam([([left], 0.3), ([right], 0.0)], lr=0.01), Product(left, right)
+    groups = [{"params": [their_left], "weight_decay": 0.3}, {"params": [their_right], "weight_decay": 0.0}]
+    reference = torch.optim.Adam(groups, lr=0.01)
+    tolerance = 1e-6 if dtype == torch.float32 else 1e-12
+    for step in range(STEPS):
+        gradient = randn(*left.shape, seed=10 + step, dtype=dtype)
+        product.value.grad = gradient.clone()
+        reference.zero_grad()
+        (their_left * their_right * gradient).sum().backward()  # type: ignore[no-untyped-call]
+        if step % 5 == 4:
+            left.grad = torch.ones_like(left)
+            assert their_left.grad is not None
+            their_left.grad += 1
+        adam.step([product])
+        product.refresh()
+        reference.step()
+        assert not [one for one in (product.value, left, right) if one.grad is not None]
+        for mine, other in ((left, their_left), (right, their_right), (product.value, their_left * their_right)):
+            torch.testing.assert_close(mine.detach(), other.detach(), rtol=tolerance, atol=tolerance)
+
+
+def test_a_product_is_taken_anew_when_a_factor_changes() -> None:
+    left, right = torch.ones(2, requires_grad=True), torch.full((2,), 3.0, requires_grad=True)
+    product = Product(left, right)
+    with torch.no_grad():
+        right.mul_(2)
+    assert product.value.tolist() == [3, 3]
+    product.refresh()
+    assert product.value.tolist() == [6, 6]
+    assert product.value.requires_grad

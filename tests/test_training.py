@@ -1,6 +1,6 @@
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +14,7 @@ from fastglt.features import Features, _Handover
 from fastglt.masks import Mask, Masks
 from fastglt.methods import FixedMasks
 from fastglt.models import GAT, GCN, GIN, Network
-from fastglt.optimizer import Adam
+from fastglt.optimizer import Adam, Product
 from fastglt.records import Scores
 from fastglt.seeds import derive
 from fastglt.training import Recipe, Training, train
@@ -292,10 +292,15 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, Tensor]:
     found: dict[int, Tensor] = {}
     step = Adam.step
 
-    def noting(adam: Adam) -> None:
+    def noting(adam: Adam, products: Iterable[Product] = ()) -> None:
         found.clear()
         found.update({id(tensor): tensor.grad.clone() for tensor in adam if tensor.grad is not None})
-        step(adam)
+        for product in (products := list(products)):
+            if product.value.grad is not None:
+                for factor, other in ((product.left, product.right), (product.right, product.left)):
+                    handed = product.value.grad * other.detach()
+                    found[id(factor)] = found[id(factor)] + handed if id(factor) in found else handed
+        step(adam, products)
 
     monkeypatch.setattr(Adam, "step", noting)
     return found

@@ -11,7 +11,10 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: busy-waiting threads starve each other
+# Before torch: threads that wait busily starve each other, and waking one that sleeps takes as long as a small
+# kernel. So they look out for work for some 30 µs, then sleep.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 if TYPE_CHECKING:
     from fastglt.errors import FastGLTError, InputError, MachineError

@@ -9,7 +9,30 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from fastglt.kernels import adam
+from fastglt.kernels import adam, adam_product
+
+
+class Product:
+    """A weight times its soft mask, found once for training and evaluation until one of them changes.
+
+    Its value is a leaf of the computation; the optimiser moves both factors by its gradient.
+    """
+
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        self.left, self.right = left, right  # the right one has no weight decay
+        self.value = (left.detach() * right.detach()).requires_grad_()
+        self.is_current()
+
+    def is_current(self) -> None:
+        """Note that the value is the product of the factors as they are now."""
+        self._versions = self.left._version, self.right._version
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Take the product anew if a factor has changed."""
+        if self._versions != (self.left._version, self.right._version):
+            torch.mul(self.left, self.right, out=self.value)
+            self.is_current()
 
 
 class Adam:
@@ -25,18 +48,47 @@ class Adam:
         return (tensor for tensors, _ in self.groups for tensor in tensors)
 
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self, products: Iterable[Product] = ()) -> None:
         """Move each tensor that has a gradient, and forget the gradient."""
+        for product in products:
+            self._step_product(product)
         for tensors, weight_decay in self.groups:
             for tensor in tensors:
-                if tensor.grad is None:
-                    continue
-                if tensor not in self.state:
-                    first, second = torch.zeros_like(tensor), torch.zeros_like(tensor)
-                    self.state[tensor] = {"step": torch.zeros(()), "exp_avg": first, "exp_avg_sq": second}
-                state = self.state[tensor]
-                state["step"] += 1
-                moments = state["exp_avg"], state["exp_avg_sq"]
-                step = int(state["step"])
-                adam(tensor, tensor.grad, *moments, step=step, lr=self.lr, weight_decay=weight_decay)
-                tensor.grad = None
+                if tensor.grad is not None:
+                    step, moments = self._advance(tensor)
+                    adam(tensor, tensor.grad, *moments, step=step, lr=self.lr, weight_decay=weight_decay)
+                    tensor.grad = None
+
+    def _step_product(self, product: Product) -> None:
+        """Both factors in one pass; where they have gradients of their own, only hand the product's on to them."""
+        left, right, value = product.left, product.right, product.value
+        grad, value.grad = value.grad, None
+        if grad is None:
+            return
+        if left.grad is not None or right.grad is not None or self._steps(left) != self._steps(right):
+            _add_gradient(left, grad * right)
+            _add_gradient(right, grad * left)
+            return
+        (step, ours), (_, theirs) = self._advance(left), self._advance(right)
+        decay, moments = self._decay(left), (*ours, *theirs)
+        adam_product(left, right, value, grad, moments, step=step, lr=self.lr, weight_decay=decay)
+        product.is_current()
+
+    def _advance(self, tensor: Tensor) -> tuple[int, tuple[Tensor, Tensor]]:
+        """Which step of a tensor this is, and its moments."""
+        if tensor not in self.state:
+            first, second = torch.zeros_like(tensor), torch.zeros_like(tensor)
+            self.state[tensor] = {"step": torch.zeros(()), "exp_avg": first, "exp_avg_sq": second}
+        state = self.state[tensor]
+        state["step"] += 1
+        return int(state["step"]), (state["exp_avg"], state["exp_avg_sq"])
+
+    def _steps(self, tensor: Tensor) -> int:
+        return int(self.state[tensor]["step"]) if tensor in self.state else 0
+
+    def _decay(self, tensor: Tensor) -> float:
+        return next(decay for tensors, decay in self.groups if any(tensor is one for one in tensors))
+
+
+def _add_gradient(tensor: Tensor, gradient: Tensor) -> None:
+    tensor.grad = gradient if tensor.grad is None else tensor.grad.add_(gradient)

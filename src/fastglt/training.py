@@ -18,7 +18,7 @@ from fastglt.errors import InputError
 from fastglt.kernels import sum_and_mask
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
-from fastglt.optimizer import Adam
+from fastglt.optimizer import Adam, Product
 from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.seeds import derive, own_random_state, set_random_state
 from fastglt.task import Task
@@ -85,7 +85,7 @@ class Training:
         weights = self.weights.items()
         self.weight_score = {name: torch.ones_like(w, requires_grad=True) for name, w in weights if soft_weights}
         self.gradient_sum = {name: torch.zeros_like(w) for name, w in weights if sum_gradients}
-        self._soft: dict[str, tuple[tuple[int, int], Tensor]] = {}
+        self._soft = {name: Product(self.weights[name], score) for name, score in self.weight_score.items()}
         scores = [*self.weight_score.values(), *([] if self.edge_score is None else [self.edge_score])]
         groups: list[tuple[Iterable[Tensor], float]] = [
             (self.network.parameters(), self.weight_decay),
@@ -111,7 +111,7 @@ class Training:
             raise InputError(f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower lr")
         loss.backward()  # type: ignore[no-untyped-call]
         self._finish_gradients()
-        self.optimizer.step()
+        self.optimizer.step(self._soft.values())
         self.epoch += 1
         self._consider(value)
 
@@ -122,16 +122,10 @@ class Training:
             score = score.index_select(0, self._edge_ids)
         if not self.weight_score:
             return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
-        soft = {name: self._soft_weight(name) for name in self.weight_score}
+        for product in self._soft.values():
+            product.refresh()
+        soft = {name: product.value for name, product in self._soft.items()}
         return functional_call(self.network, soft, (self.task.x, self.graph, score, nodes))  # type: ignore[no-any-return]
-
-    def _soft_weight(self, name: str) -> Tensor:
-        """A weight times its soft mask, found once for training and evaluation until one of them changes."""
-        weight, score = self.weights[name], self.weight_score[name]
-        version = (weight._version, score._version)
-        if name not in self._soft or self._soft[name][0] != version:
-            self._soft[name] = (version, (weight.detach() * score.detach()).requires_grad_())
-        return self._soft[name][1]
 
     def evaluate(self) -> Scores:
         """Validation and test scores of the network as it is."""
@@ -212,14 +206,12 @@ class Training:
             )
 
     def _finish_gradients(self) -> None:
-        """Hand the soft weights' gradients on, sum what the method wants summed, keep pruned weights at zero."""
-        for name, (_, soft) in self._soft.items():
-            if soft.grad is not None:
-                _add_gradient(self.weights[name], soft.grad * self.weight_score[name].detach())
-                _add_gradient(self.weight_score[name], soft.grad.mul_(self.weights[name].detach()))
-        self._soft.clear()  # the step changes what they are products of
-        gradients = {name: weight.grad for name, weight in self.weights.items() if weight.grad is not None}
-        for name, gradient in gradients.items():  # a model may leave a layer out for an epoch
+        """Sum what the method wants summed, keep pruned weights at zero."""
+        soft = [(name, product.value) for name, product in self._soft.items()]
+        for name, tensor in (*self.weights.items(), *soft):
+            gradient = tensor.grad
+            if gradient is None:  # a model may leave a layer out for an epoch
+                continue
             total, kept = self.gradient_sum.get(name), self._gradient_mask.get(name)
             if total is not None and kept is not None:
                 sum_and_mask(gradient, kept, total)
@@ -231,10 +223,6 @@ class Training:
     def _moments(self, parameter: Tensor) -> list[Tensor]:
         state = self.optimizer.state.get(parameter, {})
         return [state[key] for key in ("exp_avg", "exp_avg_sq") if key in state]
-
-
-def _add_gradient(leaf: Tensor, gradient: Tensor) -> None:
-    leaf.grad = gradient if leaf.grad is None else leaf.grad.add_(gradient)
 
 
 def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:

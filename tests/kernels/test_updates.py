@@ -38,13 +38,6 @@ class TestAdam:
         adam(tensor, torch.tensor([1.0]), *moments, step=1, lr=0.1, weight_decay=0.25)
         assert moments[0].item() == pytest.approx(0.15)  # a tenth of 1 + 0.25 * 2
 
-    def test_betas_and_eps_are_taken(self) -> None:
-        tensor, moments = torch.tensor([1.0]), (torch.zeros(1), torch.zeros(1))
-        step = {"step": 1, "lr": 0.1, "weight_decay": 0.0, "betas": (0.5, 0.75), "eps": 1.0}
-        adam(tensor, torch.tensor([1.0]), *moments, **step)  # type: ignore[arg-type]
-        assert [moment.item() for moment in moments] == [0.5, 0.25]
-        assert tensor.item() == pytest.approx(0.95)  # 0.1 * 1 / (1 + 1)
-
     @dtypes
     @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 3, 4), (20_001,)])  # the last is several blocks
     def test_any_shape_is_torchs(self, dtype: torch.dtype, shape: tuple[int, ...]) -> None:

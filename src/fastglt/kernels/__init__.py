@@ -22,6 +22,7 @@ __all__ = [
     "CSR",
     "Table",
     "adam",
+    "adam_product",
     "aggregate",
     "attention",
     "backend",
@@ -101,13 +102,36 @@ def adam(
     step: int,
     lr: float,
     weight_decay: float,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
 ) -> None:
     """One step of Adam in place: the tensor and its two moments."""
-    moved = lr / (1 - betas[0] ** step), (1 - betas[1] ** step) ** -0.5
-    _server(tensor, "numba").adam(tensor, grad, first, second, *moved, weight_decay, *betas, eps)
+    numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
+    _server(tensor, "numba").adam(tensor, grad, first, second, *numbers)
     torch.autograd.graph.increment_version(tensor)  # compiled loops write behind PyTorch's back
+
+
+def adam_product(
+    left: Tensor,
+    right: Tensor,
+    product: Tensor,
+    grad: Tensor,
+    moments: tuple[Tensor, Tensor, Tensor, Tensor],
+    *,
+    step: int,
+    lr: float,
+    weight_decay: float,
+) -> None:
+    """One step of Adam for both factors from the gradient of their product, which is taken anew; left decays."""
+    numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
+    _server(left, "numba").adam_product(left, right, product, grad, moments, *numbers)
+    torch.autograd.graph.increment_version([left, right, product])
+
+
+_BETAS, _EPS = (0.9, 0.999), 1e-8  # everybody's
+
+
+def _moved(step: int, lr: float) -> tuple[float, float]:
+    """The learning rate and the second moment's factor, corrected for moments that started at zero."""
+    return lr / (1 - _BETAS[0] ** step), (1 - _BETAS[1] ** step) ** -0.5
 
 
 def table() -> Table:

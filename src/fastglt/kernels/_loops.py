@@ -15,7 +15,7 @@ _OPTIONS = {"parallel": True, **_COMMON}
 _ROW = _COMMON  # a loop over one row vectorises best as a function of its own
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
-_BLOCK = 8192  # numbers of a long vector that one thread takes at a time
+_BLOCK = 4096  # numbers of a long vector that one thread takes at a time
 
 NONE, RELU, ELU = 0, 1, 2  # activations
 
@@ -256,6 +256,20 @@ def _adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2
         first[x] = m
         second[x] = v
         tensor[x] -= rate * m / (np.sqrt(v) * inverse + eps)
+
+
+@njit(**_OPTIONS)
+def adam_product(left, right, product, grad, moments, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
+    """`adam` for two factors from the gradient of their product, which is taken anew; only left decays."""
+    first_left, second_left, first_right, second_right = moments
+    for b in prange((grad.shape[0] + _BLOCK - 1) // _BLOCK):
+        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
+        block, a, c = grad[part], left[part], right[part]
+        by_right, by_left = block * c, block * a
+        numbers = (beta1, beta2, rest1, rest2, eps)
+        _adam(a, by_right, first_left[part], second_left[part], rate, inverse, weight_decay, *numbers)
+        _adam(c, by_left, first_right[part], second_right[part], rate, inverse, weight_decay * 0, *numbers)
+        product[part] = a * c
 
 
 @njit(**_ROW)

@@ -4,11 +4,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import get_num_threads, set_num_threads
 from torch import Tensor
 
 from fastglt.kernels import _loops, _plain
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
+
+_WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
+_EXP = 20  # multiplications that an exponential is worth
 
 _ACTIVATIONS = {"none": _loops.NONE, "relu": _loops.RELU, "elu": _loops.ELU}
 
@@ -26,57 +30,59 @@ def aggregate(
     if bias is None:
         bias = dense.new_zeros(0 if activation == "none" else dense.shape[1])
     arrays = _arrays(values, dense, bias)
-    _loops.aggregate(*csr.arrays, *arrays, _ACTIVATIONS[activation], *_words(drop, out), *_arrays(out))
+    work = csr.num_entries * dense.shape[1] + out.numel()
+    _run(work, _loops.aggregate, *csr.arrays, *arrays, _ACTIVATIONS[activation], *_words(drop, out), *_arrays(out))
     return out
 
 
 def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | None) -> Tensor:
     """The gradient before activation and dropout, from their result and its gradient."""
     out = y.new_empty(y.shape)
-    _loops.activation_backward(*_arrays(y, grad), _ACTIVATIONS[activation], *_words(drop, y), *_arrays(out))
+    arrays = _arrays(y, grad)
+    _run(y.numel(), _loops.activation_backward, *arrays, _ACTIVATIONS[activation], *_words(drop, y), *_arrays(out))
     return out
 
 
 def dropout(x: Tensor, drop: Drop) -> Tensor:
     """See `fastglt.kernels.dropout`."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    _loops.dropout(*_arrays(x), *_words(drop, x), *_arrays(out))
+    _run(x.numel(), _loops.dropout, *_arrays(x), *_words(drop, x), *_arrays(out))
     return out
 
 
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     """One dot product per entry and head."""
     out = left.new_empty(csr.num_entries, heads)
-    _loops.sddmm(*csr.arrays, *_arrays(left, right, out))
+    _run(csr.num_entries * left.shape[1], _loops.sddmm, *csr.arrays, *_arrays(left, right, out))
     return out
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """See `fastglt.kernels.matmul`; made for a weight of few columns."""
     out = x.new_empty(x.shape[0], weight.shape[1])
-    _loops.narrow(*_arrays(x, weight.t(), out))
+    _run(x.numel() * weight.shape[1], _loops.narrow, *_arrays(x, weight.t(), out))
     return out
 
 
 def head_dots(x: Tensor, vectors: Tensor) -> Tensor:
     """See `fastglt.kernels.head_dots`."""
     out = x.new_empty(x.shape[0], *vectors.shape[:2])
-    _loops.head_dots(*_arrays(x, vectors, out))
+    _run(x.numel() * vectors.shape[0], _loops.head_dots, *_arrays(x, vectors, out))
     return out
 
 
 def head_dots_backward(x: Tensor, vectors: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of x and of the vectors."""
     grad_x, grad_vectors = x.new_empty(x.shape), vectors.new_zeros(vectors.shape)
-    _loops.head_dots_rows(*_arrays(vectors, grad, grad_x))
-    _loops.head_dots_vectors(*_arrays(x, grad, grad_vectors))
+    _run(x.numel() * vectors.shape[0], _loops.head_dots_rows, *_arrays(vectors, grad, grad_x))
+    _run(x.numel() * vectors.shape[0], _loops.head_dots_vectors, *_arrays(x, grad, grad_vectors))
     return grad_x, grad_vectors
 
 
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """See `fastglt.kernels.attention`."""
     alpha = target.new_empty(csr.num_entries, target.shape[1])
-    _loops.attention(*csr.arrays, *_arrays(target, source), slope, *_arrays(alpha))
+    _run(_EXP * alpha.numel(), _loops.attention, *csr.arrays, *_arrays(target, source), slope, *_arrays(alpha))
     return alpha
 
 
@@ -86,8 +92,15 @@ def attention_backward(
     """Gradients of the two halves of the logits."""
     logits, grad_target, grad_source = (alpha.new_empty(like.shape) for like in (alpha, target, source))
     arrays = _arrays(target, source)
-    _loops.attention_backward(*csr.arrays, *arrays, slope, *_arrays(alpha, grad, logits, grad_target))
-    _loops.row_sums(*_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
+    _run(
+        alpha.numel(),
+        _loops.attention_backward,
+        *csr.arrays,
+        *arrays,
+        slope,
+        *_arrays(alpha, grad, logits, grad_target),
+    )
+    _run(alpha.numel(), _loops.row_sums, *_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
     return grad_target, grad_source
 
 
@@ -96,7 +109,8 @@ def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
     if not grad.dim() or not all(tensor.is_contiguous() for tensor in (grad, kept, total)):
         _plain.sum_and_mask(grad, kept, total)
         return
-    _loops.sum_and_mask(*(tensor.view(tensor.shape[0], -1).numpy() for tensor in (grad, kept, total)))
+    arrays = (tensor.view(tensor.shape[0], -1).numpy() for tensor in (grad, kept, total))
+    _run(grad.numel(), _loops.sum_and_mask, *arrays)
 
 
 def adam(tensor: Tensor, grad: Tensor, first: Tensor, second: Tensor, *numbers: float) -> None:
@@ -107,7 +121,34 @@ def adam(tensor: Tensor, grad: Tensor, first: Tensor, second: Tensor, *numbers: 
     scalar = _scalar(tensor)
     arrays = (part.detach().view(-1).numpy() for part in (tensor, grad.contiguous(), first, second))
     *before, beta1, beta2, eps = numbers
-    _loops.adam(*arrays, *map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps)))
+    _run(tensor.numel(), _loops.adam, *arrays, *map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps)))
+
+
+def adam_product(
+    left: Tensor, right: Tensor, product: Tensor, grad: Tensor, moments: tuple[Tensor, ...], *numbers: float
+) -> None:
+    """See `fastglt.kernels.adam_product`."""
+    if not all(part.is_contiguous() for part in (left, right, product, *moments)):
+        _plain.adam_product(left, right, product, grad, moments, *numbers)
+        return
+    scalar = _scalar(left)
+    arrays = [part.detach().view(-1).numpy() for part in (left, right, product, grad.contiguous(), *moments)]
+    *before, beta1, beta2, eps = numbers
+    scalars = map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps))
+    _run(2 * left.numel(), _loops.adam_product, *arrays[:4], tuple(arrays[4:]), *scalars)
+
+
+def _run(work: int, loop: Any, *arguments: Any) -> None:
+    """Run a loop of so many steps; one that is over before a second thread has woken up is left to this one."""
+    threads = get_num_threads()
+    if threads == 1 or work >= _WORTH_WAKING:
+        loop(*arguments)
+        return
+    set_num_threads(1)
+    try:
+        loop(*arguments)
+    finally:
+        set_num_threads(threads)
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:

@@ -77,6 +77,25 @@ def adam(
     tensor.addcdiv_(first, second.sqrt().mul_(inverse).add_(eps), value=-rate)
 
 
+def adam_product(
+    left: Tensor,
+    right: Tensor,
+    product: Tensor,
+    grad: Tensor,
+    moments: tuple[Tensor, ...],
+    rate: float,
+    inverse: float,
+    weight_decay: float,
+    *numbers: float,
+) -> None:
+    """See `fastglt.kernels.adam_product`."""
+    by_right, by_left = grad * right, grad * left
+    first_left, second_left, first_right, second_right = moments
+    adam(left, by_right, first_left, second_left, rate, inverse, weight_decay, *numbers)
+    adam(right, by_left, first_right, second_right, rate, inverse, 0.0, *numbers)
+    torch.mul(left, right, out=product)
+
+
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     """One dot product per entry and head."""
     product = left[csr.rows] * right[csr.indices]

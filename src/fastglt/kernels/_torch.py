@@ -8,6 +8,7 @@ from torch import Tensor
 from fastglt.kernels._plain import (
     activation_backward,
     adam,
+    adam_product,
     attention,
     attention_backward,
     dropout,
@@ -23,6 +24,7 @@ from fastglt.kernels.drop import Drop
 __all__ = [
     "activation_backward",
     "adam",
+    "adam_product",
     "aggregate",
     "attention",
     "attention_backward",
