@@ -265,11 +265,19 @@ def adam_product(left, right, product, grad, moments, rate, inverse, weight_deca
     for b in prange((grad.shape[0] + _BLOCK - 1) // _BLOCK):
         part = slice(b * _BLOCK, (b + 1) * _BLOCK)
         block, a, c = grad[part], left[part], right[part]
-        by_right, by_left = block * c, block * a
+        by_right, by_left = np.empty_like(block), np.empty_like(block)
+        _multiply(block, c, by_right)
+        _multiply(block, a, by_left)
         numbers = (beta1, beta2, rest1, rest2, eps)
         _adam(a, by_right, first_left[part], second_left[part], rate, inverse, weight_decay, *numbers)
-        _adam(c, by_left, first_right[part], second_right[part], rate, inverse, weight_decay * 0, *numbers)
-        product[part] = a * c
+        _adam(c, by_left, first_right[part], second_right[part], rate, inverse, grad.dtype.type(0), *numbers)
+        _multiply(a, c, product[part])
+
+
+@njit(**_ROW)
+def _multiply(a, b, out):  # type: ignore[no-untyped-def]
+    for x in range(out.shape[0]):
+        out[x] = a[x] * b[x]
 
 
 @njit(**_ROW)
