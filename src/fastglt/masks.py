@@ -29,7 +29,7 @@ class Mask:
             if odd.numel():
                 raise InputError(f"a mask holds only 0 and 1 (got {odd.flatten()[0].item()})")
         self.kept = values.to(torch.bool, copy=True)
-        self.count = int(self.kept.sum())
+        self.count = int(torch.count_nonzero(self.kept))
 
     @staticmethod
     def full(shape: Sequence[int]) -> "Mask":
@@ -39,7 +39,7 @@ class Mask:
     @staticmethod
     def difference(before: "Mask", after: "Mask") -> tuple[int, int]:
         """How many elements went and how many came from one mask to the next."""
-        both = int((before.kept & after.kept).sum())
+        both = int(torch.count_nonzero(before.kept & after.kept))
         return before.count - both, after.count - both
 
     @property

@@ -9,20 +9,21 @@ from fastglt.schedules import Swap
 from fastglt.seeds import permutation
 
 
-def lowest(scores: Tensor, count: int, seed: int) -> Tensor:
-    """A boolean vector of the `count` smallest scores; ties at the border fall in a seeded random order.
+def lowest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) -> Tensor:
+    """A boolean vector of the `count` smallest scores, of all or among some; ties fall in a seeded random order.
 
     >>> lowest(torch.tensor([3.0, 1.0, 2.0]), 2, seed=0).tolist()
     [False, True, True]
     """
     if count <= 0:
         return torch.zeros_like(scores, dtype=torch.bool)
-    border = float(np.partition(scores.cpu().numpy(), count - 1)[count - 1])
-    chosen = scores < border
-    tied = (scores == border).nonzero().squeeze(1)
-    drawn = permutation(tied.numel(), seed).to(tied.device)[: count - int(chosen.sum())]
-    chosen[tied[drawn]] = True
-    return chosen
+    values = scores.cpu().numpy()
+    if among is not None:
+        values = np.where(among.cpu().numpy(), values, values.dtype.type(np.inf))
+    border = np.partition(values, count - 1)[count - 1]
+    chosen, tied = values < border, np.flatnonzero(values == border)
+    chosen[tied[permutation(len(tied), seed).numpy()[: count - np.count_nonzero(chosen)]]] = True
+    return torch.from_numpy(chosen).to(scores.device)
 
 
 def keep_largest(scores: Tensor, count: int, seed: int) -> Tensor:
@@ -42,8 +43,8 @@ def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed:
 
     Both are chosen on the mask as it was, so what is dropped cannot return in the same swap.
     """
-    dropped = lowest(noise.to(kept.device).masked_fill(~kept, torch.inf), swap.drop, seed)
-    grown = lowest((-potential.to(kept.device)).masked_fill_(kept, torch.inf), swap.grow, seed + 1)
+    dropped = lowest(noise.to(kept.device), swap.drop, seed, among=kept)
+    grown = lowest(-potential.to(kept.device), swap.grow, seed + 1, among=~kept)
     return (kept & ~dropped) | grown
 
 

@@ -169,8 +169,9 @@ class Training:
         }
         with torch.no_grad():
             for name, kept in self._gradient_mask.items():
+                factor = kept.to(self.weights[name].dtype)
                 for tensor in (self.weights[name], *self._moments(self.weights[name])):
-                    tensor.mul_(kept)
+                    tensor.mul_(factor)
             if self.edge_score is not None:
                 for moment in self._moments(self.edge_score):
                     moment.mul_(masks.edges.kept.to(device))
