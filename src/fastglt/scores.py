@@ -18,11 +18,16 @@ def lowest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) -
     if count <= 0:
         return torch.zeros_like(scores, dtype=torch.bool)
     values = scores.cpu().numpy()
-    if among is not None:
-        values = np.where(among.cpu().numpy(), values, values.dtype.type(np.inf))
-    border = np.partition(values, count - 1)[count - 1]
-    chosen, tied = values < border, np.flatnonzero(values == border)
-    chosen[tied[permutation(len(tied), seed).numpy()[: count - np.count_nonzero(chosen)]]] = True
+    inside = None if among is None else among.cpu().numpy()
+    pool = values.copy() if inside is None else np.where(inside, values, values.dtype.type(np.inf))
+    pool.partition(count - 1)
+    border = pool[count - 1]
+    chosen, tied = values < border, values == border
+    if inside is not None:
+        chosen &= inside
+        tied &= inside
+    ties = np.flatnonzero(tied)
+    chosen[ties[permutation(len(ties), seed).numpy()[: count - np.count_nonzero(chosen)]]] = True
     return torch.from_numpy(chosen).to(scores.device)
 
 
