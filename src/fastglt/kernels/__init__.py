@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _chosen: list[Table] = []
+_BETAS, _EPS = (0.9, 0.999), 1e-8  # Adam's, as everybody has them
 
 
 def spmm(csr: CSR, values: Tensor, dense: Tensor, *, known: Tensor | None = None) -> Tensor:
@@ -124,9 +125,6 @@ def adam_product(
     numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
     _server(left, "numba").adam_product(left, right, product, grad, moments, *numbers)
     torch.autograd.graph.increment_version([left, right, product])
-
-
-_BETAS, _EPS = (0.9, 0.999), 1e-8  # everybody's
 
 
 def _moved(step: int, lr: float) -> tuple[float, float]:
