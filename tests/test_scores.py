@@ -54,6 +54,26 @@ def test_a_million_ties_are_cut_by_count() -> None:
     assert int(keep_largest(torch.ones(1_000_000), 123_456, seed=0).sum()) == 123_456
 
 
+@pytest.mark.parametrize("share", [0.001, 0.02, 0.5, 0.97])
+@pytest.mark.parametrize("among_some", [False, True])
+def test_many_scores_are_cut_as_sorting_would(share: float, among_some: bool) -> None:
+    draw = torch.Generator().manual_seed(0)
+    scores, among = torch.randn(50_000, generator=draw), torch.rand(50_000, generator=draw) < 0.3
+    pool = scores[among] if among_some else scores
+    count = int(share * pool.numel())
+    chosen = lowest(scores, count, seed=0, among=among if among_some else None)
+    assert sorted(scores[chosen].tolist()) == sorted(pool.tolist())[:count]
+    assert not among_some or not bool((chosen & ~among).any())
+
+
+def test_a_sample_that_misleads_costs_time_only() -> None:
+    scores = torch.ones(100_000)
+    scores[::61] = -1  # nearly all that a sample sees is small, nearly everything is not
+    chosen = lowest(scores, 50_000, seed=0)
+    assert int(chosen.sum()) == 50_000
+    assert bool(chosen[::61].all())
+
+
 def test_the_seed_decides_among_ties_only() -> None:
     tied = torch.tensor([0.0] + [1.0] * 50 + [2.0])
     one, again, other = (chosen_by(tied, 26, seed) for seed in (1, 1, 2))

@@ -71,7 +71,7 @@ class FastGLT(Method):
             before, edges = edges, swapped(edges, edge_swap, noise=noise, potential=potential, seed=seed)
             _start_at_mean(training.edge_score, regrown=edges & ~before, kept=before)
         if any(weight_swap):
-            noise, potential = flatten(training.weights).detach().abs(), flatten(training.gradient_sum)
+            noise, potential = flatten(training.weights).detach().abs_(), flatten(training.gradient_sum)
             weights = swapped(weights, weight_swap, noise=noise, potential=potential, seed=seed)
         set_masks(training, edges, weights)
         for total in training.gradient_sum.values():
