@@ -122,18 +122,18 @@ def profile(dataset: str, model: str, epochs: int) -> None:
         Training(prepared.network, prepared.task, prepared.method.budget.recipe, seed=0),
     )
     method.begin(training)
-    training.run_epoch(method.extra_loss)
+    training.run_epoch(method)
     training.epoch = method.budget.oneshot_epochs
     method.after_epoch(training)
     for _ in range(3):
-        training.run_epoch(method.extra_loss)
+        training.run_epoch(method)
     _FEATURES.clear()
     _FEATURES.add(prepared.task.x.num_features)
     COSTS.clear()
     times = []
     for _ in range(epochs):
         began = time.perf_counter()
-        training.run_epoch(method.extra_loss)
+        training.run_epoch(method)
         times.append(time.perf_counter() - began)
     show(f"{dataset} {model}", COSTS, sum(times) / epochs, median(times), epochs)
 

@@ -111,7 +111,7 @@ ALLOWED: dict[str, set[str]] = {
     "judge": {"errors", "fitting", "masks", "methods", "models", "phases", "task", "ticket"},
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
-        *("phases", "run_folder", "task"),
+        *("phases", "run_folder", "task", "ticket"),
     },
     "paper": {"methods"},
     "bench": {

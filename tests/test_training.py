@@ -17,8 +17,20 @@ from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.optimizer import Adam, Product
 from fastglt.records import Scores
 from fastglt.seeds import derive
-from fastglt.training import Recipe, Training, train
+from fastglt.training import Hooks, Recipe, Training, train
 from tests.helpers import BUDGET, drop, randn, sparse_task, toy_task, training_of
+
+Loss = Callable[[Any, Tensor], Tensor | None]
+
+
+class WithLoss(Hooks):
+    """Adds a loss to the task's."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+
+    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
+        return self.loss(training, logits)
 
 
 def no_extra(training: Training, logits: torch.Tensor) -> None:
@@ -68,7 +80,7 @@ class TestBest:
         monkeypatch.setattr(Training, "evaluate", lambda training: next(answers))
         training = training_of()
         for _ in scores:
-            training.run_epoch(no_extra)
+            training.run_epoch(Hooks())
         return None if training.best is None else training.best.epoch
 
     def test_the_highest_validation_score(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,17 +96,17 @@ class TestBest:
         training = training_of()
         for target in ((60, 119), (59, 120), (60, 120)):
             training.target = target
-            training.run_epoch(no_extra)
+            training.run_epoch(Hooks())
         assert training.best is not None
         assert training.best.epoch == 3
 
     def test_the_snapshot_is_a_copy(self) -> None:
         training = training_of()
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         assert training.best is not None
         before = {name: value.clone() for name, value in training.best.state.items()}
         best = training.best
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         assert all(torch.equal(best.state[name], before[name]) for name in before)
 
 
@@ -103,7 +115,7 @@ class TestMasks:
         masks = some_masks()
         training = training_of(masks=masks)
         for _ in range(5):
-            training.run_epoch(no_extra)
+            training.run_epoch(Hooks())
         for name, mask in masks.weights.items():
             weight = training.weights[name].detach()
             assert torch.equal(weight != 0, mask.kept)
@@ -124,8 +136,8 @@ class TestMasks:
         full = Masks.full(60, shapes)
         plain = training_of(network=small, masks=Masks(edges=drop(60, 3), weights=full.weights))
         for _ in range(10):
-            masked.run_epoch(no_extra)
-            plain.run_epoch(no_extra)
+            masked.run_epoch(Hooks())
+            plain.run_epoch(Hooks())
         torch.testing.assert_close(masked.logits(None), plain.logits(None), rtol=1e-4, atol=1e-5)
 
     def test_a_mask_of_another_shape_is_refused(self) -> None:
@@ -140,7 +152,7 @@ class TestMasks:
 
     def test_revising_notes_what_went_and_what_returned(self) -> None:
         training = training_of(masks=some_masks())
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         first = torch.zeros(12, 8)
         first[0] = 1
         weights = {"layer1.weight": Mask(first), "layer2.weight": Mask.full([8, 3])}
@@ -187,14 +199,14 @@ class TestSoftMasks:
         assert all(one is two for one, two in zip(weights[0], training.network.parameters(), strict=True))
         softs = [*training.weight_score.values(), training.edge_score]
         assert all(one is two for one, two in zip(scores[0], softs, strict=True))
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         assert bool((training.edge_score != 1).any())
         assert all(bool((score != 1).any()) for score in training.weight_score.values())
 
     def test_edge_scores_go_on_in_the_next_stage_with_a_fresh_optimiser(self) -> None:
         training = training_of()
         training.begin_stage("one", soft_edges=True, soft_weights=True)
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         before = training.edge_score
         training.begin_stage("two", soft_edges=True)
         assert training.edge_score is before
@@ -265,7 +277,7 @@ class Autograd:
         inputs = Features(training.task.x.dense), training.graph, self.edge_score[training.masks.edges.kept], nodes
         return functional_call(network, soft, inputs)  # type: ignore[no-any-return]
 
-    def gradients(self, extra_loss: Callable[[Any, Tensor], Tensor | None]) -> dict[str, Tensor]:
+    def gradients(self, extra_loss: Loss) -> dict[str, Tensor]:
         """By name, as the optimiser should find them."""
         training = self.training
         torch.manual_seed(derive(training.seed, "epoch", training.epoch))
@@ -319,7 +331,7 @@ class TestSoftWeights:
         training = soft_training(kind, features, pruned=pruned)
         for _ in range(3):
             expected = Autograd(training).gradients(EXTRAS[extra])
-            training.run_epoch(EXTRAS[extra])
+            training.run_epoch(WithLoss(EXTRAS[extra]))
             tensors: dict[str, Tensor] = {f"weight {name}": weight for name, weight in training.weights.items()}
             tensors |= {f"score {name}": score for name, score in training.weight_score.items()}
             assert training.edge_score is not None
@@ -332,7 +344,7 @@ class TestSoftWeights:
         training = soft_training(kind, features)
         task = training.task
         for _ in range(3):
-            training.run_epoch(no_extra)
+            training.run_epoch(Hooks())
             training.network.eval()
             with torch.no_grad():
                 expected = task.loss(Autograd(training).logits(task.val), task.val)
@@ -340,7 +352,7 @@ class TestSoftWeights:
 
     def test_a_change_of_masks_or_scores_is_seen_at_once(self) -> None:
         training = soft_training("gcn", "dense")
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         training.network.eval()
         before = training.logits(None)
         training.apply(Masks(edges=drop(60), weights=some_masks().weights))
@@ -354,14 +366,14 @@ class TestSoftWeights:
 
     def test_a_new_stage_forgets_them(self) -> None:
         training = soft_training("gcn", "dense")
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         training.begin_stage("hard")
         training.network.eval()
         assert torch.equal(training.logits(None), training.network(training.task.x, training.graph))
 
     def test_no_gradient_is_left_over(self) -> None:
         training = soft_training("gcn", "dense")
-        training.run_epoch(lasso)
+        training.run_epoch(WithLoss(lasso))
         assert all(tensor.grad is None for tensor in training.optimizer)
 
 
@@ -375,7 +387,7 @@ def test_what_evaluation_leaves_to_training_changes_no_bit(
         if not soft:
             training.begin_stage("hard")
         for _ in range(4):
-            training.run_epoch(no_extra)
+            training.run_epoch(Hooks())
         return training
 
     taken: list[bool] = []
@@ -406,7 +418,7 @@ def test_a_step_is_torchs_adam_on_the_tasks_loss(masks: Masks | None) -> None:
     recipe = training.recipe
     optimiser = torch.optim.Adam(twin.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
     for epoch in range(5):
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
         torch.manual_seed(derive(training.seed, "epoch", epoch))
         twin.train()
         optimiser.zero_grad()
@@ -429,7 +441,7 @@ def test_gradients_are_summed_where_nothing_is_pruned() -> None:
     training.network.train()
     loss = training.task.loss(training.logits(training.task.train), training.task.train)
     expected = torch.autograd.grad(loss, training.weights["layer2.weight"])[0].abs()
-    training.run_epoch(no_extra)
+    training.run_epoch(Hooks())
     torch.testing.assert_close(training.gradient_sum["layer2.weight"], expected)
 
 
@@ -442,7 +454,7 @@ def test_gradients_are_summed_over_kept_and_pruned_weights_alike() -> None:
         training.network.train()
         loss = training.task.loss(training.logits(training.task.train), training.task.train)
         expected += torch.autograd.grad(loss, training.weights["layer1.weight"])[0].abs()
-        training.run_epoch(no_extra)
+        training.run_epoch(Hooks())
     pruned = ~some_masks().weights["layer1.weight"].kept
     assert bool((expected[pruned] > 0).any())
     torch.testing.assert_close(training.gradient_sum["layer1.weight"], expected)
@@ -459,8 +471,8 @@ def test_the_history_has_a_line_for_every_epoch() -> None:
 
 def test_an_extra_loss_is_added() -> None:
     plain, raised = training_of(), training_of()
-    plain.run_epoch(no_extra)
-    raised.run_epoch(lambda training, logits: logits.sum() * 0 + 5)
+    plain.run_epoch(Hooks())
+    raised.run_epoch(WithLoss(lambda training, logits: logits.sum() * 0 + 5))
     assert raised.history[0].loss == pytest.approx(plain.history[0].loss + 5)
 
 
@@ -475,7 +487,7 @@ def test_a_diverging_loss_is_told() -> None:
         network.layer1.weight.fill_(1e30)
         network.layer2.weight.fill_(1e30)
     with pytest.raises(InputError, match=r"the loss must stay finite \(got (nan|inf) in epoch 1\); try a lower lr"):
-        training_of(network=network).run_epoch(no_extra)
+        training_of(network=network).run_epoch(Hooks())
 
 
 def test_a_weight_that_is_no_number_is_told() -> None:
@@ -484,7 +496,7 @@ def test_a_weight_that_is_no_number_is_told() -> None:
     with torch.no_grad():
         network.layer1.weight[0, 0] = torch.nan
     with pytest.raises(InputError, match=r"the loss must stay finite \(got nan in epoch 1\)"):
-        training_of(network=network).run_epoch(no_extra)
+        training_of(network=network).run_epoch(Hooks())
 
 
 def test_the_callers_network_and_random_state_are_left_alone() -> None:

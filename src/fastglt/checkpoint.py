@@ -18,10 +18,12 @@ Tensors = dict[str, Tensor]
 
 
 def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
-    """Everything that the next epoch depends on."""
+    """Everything that the next epoch depends on; rounds that are over are kept elsewhere."""
     tensors = {f"state/{name}": value for name, value in training.network.state_dict().items()}
     tensors |= _masks("masks", training.masks) | _scores("scores", training.edge_score, training.weight_score)
     tensors |= {f"gradient_sum/{name}": total for name, total in training.gradient_sum.items()}
+    tensors |= {f"extra/{name}": value for name, value in training.extra.items()}
+    tensors |= {f"memory/{name}": value for name, value in training.memory.items()}
     for index, parameter in enumerate(training.optimizer):
         state = training.optimizer.state.get(parameter, {})
         tensors |= {f"adam/{index}/{key}": value for key, value in state.items()}
@@ -29,6 +31,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
         "epoch": training.epoch,
         "stage": training.stage,
         "target": training.target,
+        "regrow": training.regrow,
         "weight_decay": training.weight_decay,
         "history": [list(asdict(record).values()) for record in training.history],
     }
@@ -51,6 +54,8 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
         soft_edges=edge_score is not None,
         soft_weights=bool(weight_score),
         sum_gradients=bool(gradients),
+        regrow=meta["regrow"],
+        extra=_below(tensors, "extra/"),
         target=None if meta["target"] is None else (meta["target"][0], meta["target"][1]),
         weight_decay=meta["weight_decay"],
     )
@@ -59,7 +64,7 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
             training.edge_score.copy_(edge_score)
         for name, value in weight_score.items():
             training.weight_score[name].copy_(value)
-    training.gradient_sum = gradients
+    training.gradient_sum, training.memory = gradients, _below(tensors, "memory/")
     training.apply(_unpack_masks(tensors, "masks"))
     for index, parameter in enumerate(training.optimizer):
         state = _below(tensors, f"adam/{index}/")

@@ -21,6 +21,7 @@ from fastglt.models import BACKBONES, Backbone
 from fastglt.phases import Progress
 from fastglt.run_folder import RunFolder
 from fastglt.task import Task
+from fastglt.ticket import Ticket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,8 @@ class Prepared:
         seed = self.experiment.seed
         found = find(self.network, self.task, self.method, seed=seed, journal=folder, progress=progress)
         found.ticket.save(folder.path / "ticket.safetensors")
+        for number, ticket in enumerate(found.rounds, start=1):
+            ticket.save(folder.path / "rounds" / f"{number:02}.safetensors")
         metrics = self._metrics(found)
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
@@ -128,6 +131,8 @@ class Prepared:
             "winning_isolated": _wins(scores, "isolated"),
             "search_best_epoch": found.phases["search"].best.epoch,
             "epochs": self.method.budget.epochs,
+            "search_epochs": found.phases["search"].history[-1].epoch,
+            "rounds": [_round(ticket) for ticket in found.rounds],
             **{f"{name}_seconds": result.seconds for name, result in found.phases.items()},
             "macs_dense": dense_cost.macs,
             "macs_ticket": ticket_cost.macs,
@@ -141,6 +146,12 @@ class Prepared:
 def available_threads() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def _round(ticket: Ticket) -> dict[str, Any]:
+    """A point of a sparsity curve: the round's ticket after its own training in the search."""
+    sparsities = {"graph_sparsity": ticket.graph_sparsity, "weight_sparsity": ticket.weight_sparsity}
+    return {**sparsities, **nan_as_null({name: ticket.scores[name] for name in ("search_val", "search_test")})}
 
 
 def _wins(scores: dict[str, float | None], run: str) -> bool | None:

@@ -2,7 +2,8 @@
 
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ class Found:
 
     ticket: Ticket
     phases: Mapping[str, PhaseResult]
+    rounds: tuple[Ticket, ...] = ()  # of an iterative method: a ticket for each round, the last one included
 
 
 def find_ticket(
@@ -80,7 +82,7 @@ def find(
     check_targets(network, task, method)
     journal = journal or Journal()
     search = run_phase(
-        "search", lambda: Training(network, task, method.budget.recipe, seed=seed), method, journal, progress
+        "search", lambda: Training(network, task, method.recipe, seed=seed), method, journal, progress
     )
     phases = {"search": search}
     for phase, wanted, masks in (("isolated", isolated, search.best.masks), ("dense", dense, None)):
@@ -88,7 +90,13 @@ def find(
             phases[phase] = train_fixed(
                 phase, network, task, method.budget, seed=seed, masks=masks, journal=journal, progress=progress
             )
-    return Found(ticket=_ticket(network, task, method, seed, phases), phases=phases)
+    others = {name: result.best.scores for name, result in phases.items() if name != "search"}
+    make_ticket = partial(_ticket, network, task, method, seed, search)
+    return Found(
+        ticket=replace(make_ticket(search.best, others), seconds={n: r.seconds for n, r in phases.items()}),
+        phases=phases,
+        rounds=tuple(make_ticket(best, {}, round=number) for number, best in enumerate(search.rounds, start=1)),
+    )
 
 
 def check_targets(network: Network, task: Task, method: Method) -> None:
@@ -96,15 +104,22 @@ def check_targets(network: Network, task: Task, method: Method) -> None:
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
 
 
-def _ticket(network: Network, task: Task, method: Method, seed: int, phases: Mapping[str, PhaseResult]) -> Ticket:
-    best = phases["search"].best
+def _ticket(
+    network: Network,
+    task: Task,
+    method: Method,
+    seed: int,
+    search: PhaseResult,
+    best: Snapshot,
+    others: Mapping[str, Scores],
+    **config: Any,
+) -> Ticket:
     prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
     state = network.state_dict()
     initial = {name.removeprefix(prefix): value.detach().cpu().clone() for name, value in state.items()}
     initial_hash = state_hash(initial)
     recipe = isinstance(network, Backbone) and state_hash(build(network.spec).state_dict()) == initial_hash
-    runs = {"search": best.scores, "search_unweighted": _unweighted(network, task, method, best, seed)}
-    runs |= {name: result.best.scores for name, result in phases.items()}
+    runs = {"search": best.scores, "search_unweighted": _unweighted(network, task, method, best, seed), **others}
     weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
     kept = best.masks.edges.kept
     return Ticket(
@@ -118,6 +133,7 @@ def _ticket(network: Network, task: Task, method: Method, seed: int, phases: Map
             "targets": asdict(method.targets),
             "budget": asdict(method.budget),
             "metric": task.metric,
+            **config,
         },
         seed=seed,
         scores={f"{run}_{name}": getattr(scores, name) for run, scores in runs.items() for name in ("val", "test")},
@@ -127,8 +143,8 @@ def _ticket(network: Network, task: Task, method: Method, seed: int, phases: Map
         initial_from="recipe" if recipe else "file",
         versions=versions(),
         load_initial=lambda: initial,
-        history=phases["search"].history,
-        seconds={name: result.seconds for name, result in phases.items()},
+        history=search.history,
+        seconds={"search": search.seconds},
     )
 
 

@@ -19,6 +19,7 @@ class PhaseResult:
     best: Snapshot
     history: tuple[EpochRecord, ...]
     seconds: float
+    rounds: tuple[Snapshot, ...] = ()  # tickets on the way
 
 
 class Journal:
@@ -63,7 +64,8 @@ def run_phase(
             progress(phase, training, method.epochs)
 
     best = train(training, method, after_epoch)
-    result = PhaseResult(best=best, history=tuple(training.history), seconds=before + time.monotonic() - began)
+    seconds = before + time.monotonic() - began
+    result = PhaseResult(best=best, history=tuple(training.history), seconds=seconds, rounds=tuple(training.rounds))
     journal.finish(phase, result)
     return result
 

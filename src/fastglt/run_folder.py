@@ -20,7 +20,7 @@ from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
 from fastglt.container import read_meta, read_tensors, to_bytes
 from fastglt.errors import InputError, MachineError
 from fastglt.phases import Journal, PhaseResult
-from fastglt.records import EpochRecord
+from fastglt.records import EpochRecord, Snapshot
 from fastglt.storage import disk_errors, write_atomically
 from fastglt.training import Training
 
@@ -33,6 +33,7 @@ class RunFolder(Journal):
         self.stop = False  # set it to stop after the epoch that is running
         self._every, self._next = checkpoint_every, time.monotonic() + checkpoint_every
         self._checkpoints = path / "checkpoint"
+        self._rounds_written = 0
 
     @contextlib.contextmanager
     def open(self) -> Iterator[dict[str, Any] | None]:
@@ -75,8 +76,12 @@ class RunFolder(Journal):
         if found is None:
             return None
         tensors, meta = found
-        history = tuple(EpochRecord(**record) for record in meta["history"])
-        return PhaseResult(best=unpack_snapshot(tensors, meta["best"]), history=history, seconds=meta["seconds"])
+        return PhaseResult(
+            best=unpack_snapshot(tensors, meta["best"]),
+            history=tuple(EpochRecord(**record) for record in meta["history"]),
+            seconds=meta["seconds"],
+            rounds=tuple(self._read_rounds(phase, meta["rounds"])),
+        )
 
     def resume(self, phase: str, training: Training) -> float:
         """Go on from the last checkpoint of a phase."""
@@ -85,15 +90,23 @@ class RunFolder(Journal):
             return 0.0
         tensors, meta = found
         unpack(training, tensors, meta["training"])
+        training.rounds = self._read_rounds(phase, meta["rounds"])
+        self._rounds_written = len(training.rounds)
         return float(meta["seconds"])
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
         """Write a checkpoint when it is time to; they may take a twentieth of the run, unless asked for always."""
+        for number in range(self._rounds_written, len(training.rounds)):
+            tensors, meta = pack_snapshot(training.rounds[number])
+            self._write(f"{phase}.round-{number}", tensors, meta)
+        self._rounds_written = len(training.rounds)
         began = time.monotonic()
         if not self.stop and began < self._next:
             return
         tensors, meta = pack(training)
-        self._write(f"{phase}.part", tensors, {"training": meta, "seconds": seconds})
+        self._write(
+            f"{phase}.part", tensors, {"training": meta, "seconds": seconds, "rounds": len(training.rounds)}
+        )
         ended = time.monotonic()
         self._next = ended + max(self._every, 20 * (ended - began)) if self._every > 0 else ended
         if self.stop:
@@ -103,9 +116,19 @@ class RunFolder(Journal):
         """Keep a phase's result; its checkpoint can go."""
         tensors, best = pack_snapshot(result.best)
         history = [asdict(record) for record in result.history]
-        self._write(f"{phase}.done", tensors, {"best": best, "history": history, "seconds": result.seconds})
+        meta = {"best": best, "history": history, "seconds": result.seconds, "rounds": len(result.rounds)}
+        self._write(f"{phase}.done", tensors, meta)
         with contextlib.suppress(FileNotFoundError):
             (self._checkpoints / f"{phase}.part").unlink()
+
+    def _read_rounds(self, phase: str, count: int) -> list[Snapshot]:
+        found = []
+        for number in range(count):
+            content = self._read(f"{phase}.round-{number}")
+            if content is None:
+                raise InputError(f"'{self.path}' lacks round {number + 1} of its {phase}; choose another --out")
+            found.append(unpack_snapshot(*content))
+        return found
 
     def _write(self, name: str, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         write_atomically(self._checkpoints / name, to_bytes(tensors, meta))

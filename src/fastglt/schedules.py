@@ -4,6 +4,7 @@ Plain arithmetic on counts: no tensors, no randomness, so a run's whole trajecto
 tested before anything is trained.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,3 +85,29 @@ class SwapSchedule:
         share = self.swap_fraction * (1 - interval / self.intervals) ** self.decay  # [Upsilon]
         grow = min(int(kept * share), total - kept, keep_next)
         return Swap(drop=kept + grow - keep_next, grow=grow)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundSchedule:
+    """Removes the same share of what is left in every round, until a target is reached.
+
+    >>> schedule = RoundSchedule(target=0.6, share=0.3)
+    >>> [round(schedule.sparsity(done), 2) for done in range(schedule.rounds + 1)]
+    [0.0, 0.3, 0.51, 0.6]
+    """
+
+    target: float  # sparsity of the finished ticket
+    share: float  # of the remaining elements, removed in a round
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise InputError(f"the share removed in a round must lie in (0, 1) (got {self.share})")
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds reach the target; the last one removes no more than is needed."""
+        return math.ceil(math.log1p(-self.target) / math.log1p(-self.share) - 1e-9)
+
+    def sparsity(self, done: int) -> float:
+        """The sparsity once so many rounds are over."""
+        return self.target if done >= self.rounds else 1 - (1 - self.share) ** done

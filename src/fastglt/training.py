@@ -6,9 +6,9 @@ on bit for bit as if nothing had happened: every epoch draws its random numbers 
 
 import copy
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -41,6 +41,26 @@ class Recipe:
             raise InputError(f"weight_decay must not be negative (got {self.weight_decay})")
 
 
+class Hooks:
+    """What a method may do within an epoch; by default nothing."""
+
+    all_nodes: ClassVar[bool] = False  # train on the output of every node; the task's loss stays with its own
+
+    def extra_loss(self, training: "Training", logits: Tensor) -> Tensor | None:
+        """What is added to the task's loss; the class scores are the training nodes', or everybody's."""
+        return None
+
+    def soften(self, training: "Training") -> tuple[Tensor | None, dict[str, Tensor]]:
+        """The factors of all edges and the weights to compute with, where they differ from the network's own."""
+        return training.edge_score, training.soft_weights
+
+    def before_step(self, training: "Training") -> None:
+        """Look at the gradients, or change them; those of pruned weights are still there."""
+
+    def after_step(self, training: "Training") -> None:
+        """Correct what the optimiser has done, before it is evaluated."""
+
+
 class Training:
     """A network, its masks, its optimiser and what has happened so far.
 
@@ -52,17 +72,22 @@ class Training:
         self, network: Network, task: Task, recipe: Recipe, *, seed: int, masks: Masks | None = None
     ) -> None:
         self.network = copy.deepcopy(network).to(task.y.device)
-        self.task, self.recipe, self.seed = task, recipe, seed
+        self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
+        self.hooks = Hooks()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
         self.edge_score: Tensor | None = None
         self.weight_score: dict[str, Tensor] = {}
         self.gradient_sum: dict[str, Tensor] = {}
+        self.memory: dict[str, Tensor] = {}  # what the method remembers from epoch to epoch
+        self.rounds: list[Snapshot] = []  # tickets on the way, sparser and sparser
         self.epoch, self.stage = 0, "train"
         self.target: tuple[int, int] | None = None  # (edges, weights) kept: only such epochs can be the best
         self.best: Snapshot | None = None
         self.history: list[EpochRecord] = []
         self.begin_stage("train")
-        self.apply(masks or Masks.full(task.graph.num_edges, network.weight_shapes))
+        self.masks = Masks.full(task.graph.num_edges, network.weight_shapes)
+        self.graph = task.graph
+        self.apply(masks or self.masks)
 
     def begin_stage(
         self,
@@ -71,13 +96,22 @@ class Training:
         soft_edges: bool = False,
         soft_weights: bool = False,
         sum_gradients: bool = False,
+        regrow: bool = False,
         target: tuple[int, int] | None = None,
         weight_decay: float | None = None,
+        extra: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Start anew with a fresh optimiser and no best epoch; soft scores that exist already go on."""
+        """Start anew with a fresh optimiser and no best epoch; soft scores of edges that exist already go on.
+
+        With `regrow`, pruned weights are trained too, and the method prunes anew after each step. `extra` tensors
+        are trained beside the weights, without decay.
+        """
         self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
-        self.stage, self.target, self.best = name, target, None
+        self.stage, self.target, self.best, self.regrow = name, target, None, regrow
         device = self.task.y.device
+        self.extra = (
+            {} if extra is None else {key: part.detach().to(device).requires_grad_() for key, part in extra.items()}
+        )
         if not soft_edges:
             self.edge_score = None
         elif self.edge_score is None:
@@ -86,10 +120,10 @@ class Training:
         self.weight_score = {name: torch.ones_like(w, requires_grad=True) for name, w in weights if soft_weights}
         self.gradient_sum = {name: torch.zeros_like(w) for name, w in weights if sum_gradients}
         self._soft = {name: Product(self.weights[name], score) for name, score in self.weight_score.items()}
-        scores = [*self.weight_score.values(), *([] if self.edge_score is None else [self.edge_score])]
+        edges = [] if self.edge_score is None else [self.edge_score]
         groups: list[tuple[Iterable[Tensor], float]] = [
             (self.network.parameters(), self.weight_decay),
-            (scores, 0.0),
+            ([*self.weight_score.values(), *edges, *self.extra.values()], 0.0),
         ]
         self.optimizer = Adam(groups, lr=self.recipe.lr)
 
@@ -98,34 +132,53 @@ class Training:
         self.optimizer.state.clear()
         self.best = None
 
-    def run_epoch(self, extra_loss: "Callable[[Training, Tensor], Tensor | None]") -> None:
+    def rewind(self) -> None:
+        """Back to Θ0 under the masks in force, without soft scores; the next stage brings a fresh optimiser."""
+        self.network.load_state_dict(self._start.state_dict())
+        self.edge_score = None
+        self.end_stage()
+        self.apply(self.masks)
+
+    def end_round(self) -> None:
+        """Keep the best epoch as a ticket of its own; the search goes on to a sparser one."""
+        assert self.best is not None, "the round has been trained"
+        self.rounds.append(self.best)
+
+    def run_epoch(self, hooks: Hooks) -> None:
         """One step on the training nodes, then a look at validation and test."""
+        self.hooks, train = hooks, self.task.train
         set_random_state(derive(self.seed, "epoch", self.epoch), self.task.y.device)
         self.network.train()
-        logits = self.logits(self.task.train)
-        loss = self.task.loss(logits, self.task.train)
-        extra = extra_loss(self, logits)
+        logits = self.logits(None if hooks.all_nodes else train)
+        loss = self.task.loss(logits[train] if hooks.all_nodes else logits, train)
+        extra = hooks.extra_loss(self, logits)
         loss = loss if extra is None else loss + extra
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower lr")
         loss.backward()  # type: ignore[no-untyped-call]
+        hooks.before_step(self)
         self._finish_gradients()
         self.optimizer.step(self._soft.values())
+        hooks.after_step(self)
         self.epoch += 1
         self._consider(value)
 
     def logits(self, nodes: Tensor | None) -> Tensor:
         """Class scores of some nodes (None: of all), under the hard and soft masks of the moment."""
-        score = self.edge_score
+        score, weights = self.hooks.soften(self)
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, self._edge_ids)
-        if not self.weight_score:
+        if not weights:
             return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
+        return functional_call(self.network, weights, (self.task.x, self.graph, score, nodes))  # type: ignore[no-any-return]
+
+    @property
+    def soft_weights(self) -> dict[str, Tensor]:
+        """Each weight matrix times its soft mask, where they are trained."""
         for product in self._soft.values():
             product.refresh()
-        soft = {name: product.value for name, product in self._soft.items()}
-        return functional_call(self.network, soft, (self.task.x, self.graph, score, nodes))  # type: ignore[no-any-return]
+        return {name: product.value for name, product in self._soft.items()}
 
     def evaluate(self) -> Scores:
         """Validation and test scores of the network as it is."""
@@ -154,14 +207,18 @@ class Training:
             )
 
     def apply(self, masks: Masks) -> None:
-        """Put hard masks in force: pruned edges leave the graph, pruned weights and their moments are zero."""
+        """Put hard masks in force: pruned edges leave the graph, pruned weights are zero.
+
+        So are their moments, unless they may regrow at any step.
+        """
         for name, mask in masks.weights.items():
             if mask.shape != tuple(self.weights[name].shape):
                 raise InputError(
                     f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})"
                 )
         device = self.task.y.device
-        self.graph = self.task.graph.prune(masks.edges)
+        if masks.edges != self.masks.edges:
+            self.graph = self.task.graph.prune(masks.edges)
         self.masks = masks
         self._edge_ids = masks.edges.kept.nonzero().squeeze(1).to(device)
         self._gradient_mask = {
@@ -170,7 +227,7 @@ class Training:
         with torch.no_grad():
             for name, kept in self._gradient_mask.items():
                 factor = kept.to(self.weights[name].dtype)
-                for tensor in (self.weights[name], *self._moments(self.weights[name])):
+                for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
                     tensor.mul_(factor)
             if self.edge_score is not None:
                 for moment in self._moments(self.edge_score):
@@ -213,7 +270,7 @@ class Training:
             gradient = tensor.grad
             if gradient is None:  # a model may leave a layer out for an epoch
                 continue
-            total, kept = self.gradient_sum.get(name), self._gradient_mask.get(name)
+            total, kept = self.gradient_sum.get(name), None if self.regrow else self._gradient_mask.get(name)
             if total is not None and kept is not None:
                 sum_and_mask(gradient, kept, total)
             elif total is not None:
@@ -232,7 +289,7 @@ def train(training: Training, method: "Method", after_epoch: Callable[[Training]
         if training.epoch == 0:
             method.begin(training)
         while not method.finished(training):
-            training.run_epoch(method.extra_loss)
+            training.run_epoch(method)
             method.after_epoch(training)
             if after_epoch is not None:
                 after_epoch(training)

@@ -76,7 +76,7 @@ def test_epochs_are_ours_where_nothing_is_random(model: str, form: str) -> None:
     training = Training(ours, Task.from_data(data), recipe, seed=0)
     stock = StockTraining(twin(ours), data, form, lr=recipe.lr, weight_decay=recipe.weight_decay)
     for _ in range(3):
-        training.run_epoch(FixedMasks().extra_loss)
+        training.run_epoch(FixedMasks())
         scores, (val, test) = training.history[-1], stock.run_epoch()
         assert (val, test) == pytest.approx((scores.val, scores.test))
     others = dict(stock.network.named_parameters())

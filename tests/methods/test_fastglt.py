@@ -113,9 +113,9 @@ class TestOneShotStage:
         training = training_of()
         method.begin(training)
         for _ in range(method.budget.oneshot_epochs - 1):
-            training.run_epoch(method.extra_loss)
+            training.run_epoch(method)
             method.after_epoch(training)
-        training.run_epoch(method.extra_loss)
+        training.run_epoch(method)
         assert training.best is not None
         best, weights = training.best, {name: w.detach().clone() for name, w in training.weights.items()}
         method.after_epoch(training)

@@ -78,7 +78,7 @@ def test_the_weight_decay_of_a_sparse_search_is_that_of_its_share_of_weights(nam
     method.begin(training)
     assert training.weight_decay == training.recipe.weight_decay
     while training.epoch <= BUDGET.oneshot_epochs:
-        training.run_epoch(method.extra_loss)
+        training.run_epoch(method)
         method.after_epoch(training)
     assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
     assert training.optimizer.groups[0][1] == training.weight_decay

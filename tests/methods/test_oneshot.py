@@ -27,7 +27,7 @@ def test_the_smallest_soft_masks_of_the_best_epoch_go() -> None:
     training, method = training_of(), method_of("oneshot", 0.5, 0.9)
     method.begin(training)
     for _ in range(BUDGET.oneshot_epochs):
-        training.run_epoch(method.extra_loss)
+        training.run_epoch(method)
     best = training.best
     assert best is not None
     method.after_epoch(training)

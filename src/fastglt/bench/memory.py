@@ -99,8 +99,7 @@ def run_ours(job: Job) -> None:
     keep_freed_memory()
     set_threads(experiment.threads or available_threads())
     prepared = experiment.prepare()
-    recipe = prepared.method.budget.recipe
-    train(Training(prepared.network, prepared.task, recipe, seed=experiment.seed), prepared.method)
+    train(Training(prepared.network, prepared.task, prepared.method.recipe, seed=experiment.seed), prepared.method)
 
 
 def run_pyg(job: Job) -> None:

@@ -26,7 +26,7 @@ class Run:
 
     def __init__(self, network: Network, task: Task, method: Method, *, seed: int) -> None:
         self.method = method
-        self.training = Training(network, task, method.budget.recipe, seed=seed)
+        self.training = Training(network, task, method.recipe, seed=seed)
         method.begin(self.training)
 
     @property
@@ -36,7 +36,7 @@ class Run:
 
     def epoch(self) -> None:
         """Train and evaluate, then let the method revise its masks."""
-        self.training.run_epoch(self.method.extra_loss)
+        self.training.run_epoch(self.method)
         self.method.after_epoch(self.training)
 
 

@@ -66,12 +66,12 @@ def _seconds_per_epoch(prepared: "Prepared") -> float:
 
     method = prepared.method
     with own_random_state(prepared.task.y.device):
-        training = Training(prepared.network, prepared.task, method.budget.recipe, seed=0)
+        training = Training(prepared.network, prepared.task, method.recipe, seed=0)
         method.begin(training)
-        training.run_epoch(method.extra_loss)  # compiles and warms up
+        training.run_epoch(method)  # compiles and warms up
         began = time.monotonic()
         for _ in range(_PROBE_EPOCHS):
-            training.run_epoch(method.extra_loss)
+            training.run_epoch(method)
         seconds = time.monotonic() - began
         to_bytes(*pack(training))  # for the memory that a checkpoint takes
     return seconds / _PROBE_EPOCHS

@@ -8,9 +8,11 @@ from fastglt.methods.base import Budget, FixedMasks, Method, Targets
 from fastglt.methods.fastglt import FastGLT
 from fastglt.methods.oneshot import OneShot
 from fastglt.methods.random import RandomPruning
+from fastglt.methods.ugs import UGS
 
 __all__ = [
     "METHODS",
+    "UGS",
     "Budget",
     "FastGLT",
     "FixedMasks",
@@ -21,7 +23,7 @@ __all__ = [
     "make",
 ]
 
-METHODS: dict[str, type[Method]] = {"fastglt": FastGLT, "oneshot": OneShot, "random": RandomPruning}
+METHODS: dict[str, type[Method]] = {method.name: method for method in (FastGLT, OneShot, RandomPruning, UGS)}
 
 
 def make(name: str, *, targets: Targets, budget: Budget, **options: Any) -> Method:

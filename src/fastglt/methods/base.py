@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
@@ -12,7 +13,7 @@ from fastglt.schedules import check_sparsity, kept_count
 from fastglt.scores import keep_largest, keep_random
 from fastglt.seeds import derive
 from fastglt.task import Task
-from fastglt.training import Recipe, Training
+from fastglt.training import Hooks, Recipe, Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +72,13 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(ABC):
+class Method(Hooks, ABC):
     """The base of every method; its fields are its options."""
 
     name: ClassVar[str]
+    summary: ClassVar[str]  # what it does, in one line
+    paper: ClassVar[str] = ""
+    prunes: ClassVar[str] = "edges and weights"
 
     targets: Targets = Targets()
     budget: Budget = Budget()
@@ -89,16 +93,17 @@ class Method(ABC):
         """The method's own options, without targets and budget."""
         return {name: value for name, value in asdict(self).items() if name not in ("targets", "budget")}
 
+    @property
+    def recipe(self) -> Recipe:
+        """How the search trains; dense and isolated runs go by the budget's."""
+        return self.budget.recipe
+
     @abstractmethod
     def begin(self, training: Training) -> None:
         """Set the first masks, before any epoch."""
 
-    def after_epoch(self, training: Training) -> None:  # noqa: B027
+    def after_epoch(self, training: Training) -> None:
         """Revise the masks, if it is time to."""
-
-    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
-        """What is added to the task's loss."""
-        return None
 
     def finished(self, training: Training) -> bool:
         """Whether the search is over."""
@@ -110,18 +115,21 @@ class FixedMasks(Method):
     """No search: train under the masks the training started with (dense, or a ticket in isolation)."""
 
     name = "fixed"
+    summary = "no search: train under given masks"
 
     def begin(self, training: Training) -> None:
         """Nothing to do."""
 
 
-def train_soft_masks(training: Training, targets: Targets) -> None:
+def train_soft_masks(training: Training, targets: Targets, *, stage: str = "oneshot") -> None:
     """Begin a stage that trains soft masks beside the weights, for whatever is to be pruned."""
     edges, weights = targets.graph_sparsity > 0, targets.weight_sparsity > 0
-    training.begin_stage("oneshot", soft_edges=edges, soft_weights=weights)
+    training.begin_stage(stage, soft_edges=edges, soft_weights=weights)
 
 
-def train_sparse(training: Training, targets: Targets, *, stage: str, sum_gradients: bool = False) -> None:
+def train_sparse(
+    training: Training, targets: Targets, *, stage: str, soft_edges: bool = True, sum_gradients: bool = False
+) -> None:
     """Begin a stage under hard masks; soft scores of kept edges go on, and the target counts decide the best.
 
     Weight decay is scaled by the share of weights that stay: a hundredth of the weights must be a hundred
@@ -131,11 +139,16 @@ def train_sparse(training: Training, targets: Targets, *, stage: str, sum_gradie
     kept = targets.kept(training)
     training.begin_stage(
         stage,
-        soft_edges=targets.graph_sparsity > 0,
+        soft_edges=soft_edges and targets.graph_sparsity > 0,
         sum_gradients=sum_gradients,
         target=kept,
         weight_decay=training.recipe.weight_decay * kept[1] / max(1, training.masks.weights_total),
     )
+
+
+def train_tickets_weights(training: Training) -> None:
+    """Begin a stage under the hard masks in force, which are a ticket; only weights are trained, by the recipe."""
+    training.begin_stage("train", target=(training.masks.edges.count, training.masks.weights_kept))
 
 
 def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
@@ -144,31 +157,49 @@ def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: flo
     assert best is not None, "the soft masks have been trained"
     training.end_stage()
     edges = None if best.edge_score is None else best.edge_score.abs()
-    _cut(training, graph_sparsity, weight_sparsity, edges, flatten(best.weight_score).abs_())
+    weights = flatten(best.weight_score).abs_() if best.weight_score else None
+    cut_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
 
 
 def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
     """Cut edges and weights drawn at random, by count."""
-    _cut(training, graph_sparsity, weight_sparsity, None, None)
+    cut_lowest(training, graph_sparsity, weight_sparsity)
+
+
+def cut_lowest(
+    training: Training,
+    graph_sparsity: float,
+    weight_sparsity: float,
+    *,
+    edges: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> None:
+    """Cut to a sparsity, by count: the lowest scores first, at random where there are none.
+
+    What is pruned already stays so. Scores are vectors, one over edges and one over all weights in order.
+    """
+    masks, seed = training.masks, training.seed
+    alive = flatten({name: mask.kept for name, mask in masks.weights.items()})
+    set_masks(
+        training,
+        _kept(masks.edges.kept, graph_sparsity, edges, derive(seed, "cut", "edges")),
+        _kept(alive, weight_sparsity, weights, derive(seed, "cut", "weights")),
+    )
+
+
+def _kept(alive: Tensor, sparsity: float, score: Tensor | None, seed: int) -> Tensor:
+    """Which elements stay."""
+    count = kept_count(sparsity, alive.numel())
+    if score is None or sparsity == 0:
+        kept = torch.zeros_like(alive)
+        kept[alive] = keep_random(int(alive.sum()), count, seed)
+        return kept
+    return keep_largest(
+        score.cpu() if bool(alive.all()) else score.cpu().masked_fill(~alive, -torch.inf), count, seed
+    )
 
 
 def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
     """Put masks in force from two boolean vectors, one over edges and one over all weights in order."""
     parts = unflatten(weights, training.weights)
     training.revise(Masks(edges=Mask(edges), weights={name: Mask(part) for name, part in parts.items()}))
-
-
-def _cut(
-    training: Training, graph: float, weight: float, edge_score: Tensor | None, weight_score: Tensor | None
-) -> None:
-    masks, kept = training.masks, []
-    for name, sparsity, total, score in (
-        ("edges", graph, masks.edges.size, edge_score),
-        ("weights", weight, masks.weights_total, weight_score),
-    ):
-        count, seed = kept_count(sparsity, total), derive(training.seed, "cut", name)
-        if score is None or sparsity == 0:
-            kept.append(keep_random(total, count, seed))
-        else:
-            kept.append(keep_largest(score.cpu(), count, seed))
-    set_masks(training, *kept)

@@ -27,6 +27,8 @@ class FastGLT(Method):
     """One-shot pruning, then gradual denoising."""
 
     name = "fastglt"
+    summary = "prune once with learned masks, then denoise them in short intervals"
+    paper = "FastGLT, AAAI 2025"
 
     start: str = "oneshot"  # where denoising starts: learned masks, or random ones (ablation)
     swap_fraction: float = 0.3  # share of kept elements offered for a swap at first [tau]

@@ -11,6 +11,7 @@ class OneShot(Method):
     """The baseline that shows what denoising adds."""
 
     name = "oneshot"
+    summary = "learned masks cut straight to the target, no denoising"
 
     def begin(self, training: Training) -> None:
         """Train soft masks."""

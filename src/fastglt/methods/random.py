@@ -11,6 +11,7 @@ class RandomPruning(Method):
     """Remove edges and weights uniformly at random to the exact target, then train from Θ0."""
 
     name = "random"
+    summary = "edges and weights drawn at random: the floor every method must beat"
 
     def begin(self, training: Training) -> None:
         """Draw the masks; nothing happens between epochs."""
