@@ -1,10 +1,11 @@
-"""How many elements are kept after the one-shot cut and after each denoising interval.
+"""How many elements are kept and swapped, when: after a cut, an interval, a round, in each layer.
 
 Plain arithmetic on counts: no tensors, no randomness, so a run's whole trajectory can be printed and
 tested before anything is trained.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -111,3 +112,56 @@ class RoundSchedule:
     def sparsity(self, done: int) -> float:
         """The sparsity once so many rounds are over."""
         return self.target if done >= self.rounds else 1 - (1 - self.share) ** done
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CosineSwaps:
+    """Swaps a share of the kept elements that falls to nothing by half a cosine; the count stays.
+
+    >>> schedule = CosineSwaps(swap_fraction=0.4, end=10)
+    >>> [schedule.swap(epoch=epoch, kept=50, total=100).grow for epoch in (0, 5, 10)]
+    [20, 10, 0]
+    """
+
+    swap_fraction: float  # share of the kept elements swapped at first [alpha]
+    end: float  # epoch from which on nothing is swapped [T_end]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.swap_fraction <= 1:
+            raise InputError(f"swap_fraction must lie in [0, 1] (got {self.swap_fraction})")
+        if not self.end > 0:
+            raise InputError(f"end must be positive (got {self.end})")
+
+    def swap(self, *, epoch: int, kept: int, total: int) -> Swap:
+        """What to drop and regrow after an epoch; never more than there is to regrow."""
+        share = self.swap_fraction / 2 * (1 + math.cos(math.pi * min(1.0, epoch / self.end)))
+        count = min(int(kept * share), total - kept)
+        return Swap(drop=count, grow=count)
+
+
+def erdos_renyi_counts(shapes: Sequence[Sequence[int]], kept: int) -> list[int]:
+    """How many weights each layer keeps, of `kept` together: its density goes with (in + out) / (in · out).
+
+    A layer that would have to keep more than it has is kept whole, and the others share the rest. What rounding
+    down leaves over goes to the largest remainders, of equal ones to the first.
+
+    >>> erdos_renyi_counts([(100, 10), (10, 3)], 123)  # in the ratio of 110 to 13
+    [110, 13]
+    >>> erdos_renyi_counts([(100, 10), (10, 3)], 500)  # 53 of 30 is too many
+    [470, 30]
+    """
+    counts, ends = [math.prod(shape) for shape in shapes], [sum(shape) for shape in shapes]
+    sparse, left = list(range(len(shapes))), kept
+
+    def share(layer: int) -> tuple[int, int]:
+        """What of the rest is a layer's, rounded down, and the remainder."""
+        return divmod(left * ends[layer], sum(ends[other] for other in sparse))
+
+    while full := [layer for layer in sparse if share(layer)[0] >= counts[layer]]:
+        left -= sum(counts[layer] for layer in full)
+        sparse = [layer for layer in sparse if layer not in full]
+    for layer in sparse:
+        counts[layer] = share(layer)[0]
+    for layer in sorted(sparse, key=lambda layer: -share(layer)[1])[: kept - sum(counts)]:
+        counts[layer] += 1
+    return counts

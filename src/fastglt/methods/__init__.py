@@ -6,24 +6,32 @@ from typing import Any
 from fastglt.errors import InputError, unknown_name
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
 from fastglt.methods.fastglt import FastGLT
+from fastglt.methods.grasp import GraSP
 from fastglt.methods.oneshot import OneShot
 from fastglt.methods.random import RandomPruning
+from fastglt.methods.rigl import RigL
+from fastglt.methods.snip import SNIP
 from fastglt.methods.ugs import UGS
 
 __all__ = [
     "METHODS",
+    "SNIP",
     "UGS",
     "Budget",
     "FastGLT",
     "FixedMasks",
+    "GraSP",
     "Method",
     "OneShot",
     "RandomPruning",
+    "RigL",
     "Targets",
     "make",
 ]
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (FastGLT, OneShot, RandomPruning, UGS)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS)
+}
 
 
 def make(name: str, *, targets: Targets, budget: Budget, **options: Any) -> Method:
