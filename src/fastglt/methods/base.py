@@ -128,7 +128,13 @@ def train_soft_masks(training: Training, targets: Targets, *, stage: str = "ones
 
 
 def train_sparse(
-    training: Training, targets: Targets, *, stage: str, soft_edges: bool = True, sum_gradients: bool = False
+    training: Training,
+    targets: Targets,
+    *,
+    stage: str,
+    soft_edges: bool = True,
+    sum_gradients: bool = False,
+    regrow: bool = False,
 ) -> None:
     """Begin a stage under hard masks; soft scores of kept edges go on, and the target counts decide the best.
 
@@ -141,6 +147,7 @@ def train_sparse(
         stage,
         soft_edges=soft_edges and targets.graph_sparsity > 0,
         sum_gradients=sum_gradients,
+        regrow=regrow,
         target=kept,
         weight_decay=training.recipe.weight_decay * kept[1] / max(1, training.masks.weights_total),
     )
@@ -174,14 +181,25 @@ def cut_lowest(
     edges: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> None:
-    """Cut to a sparsity, by count: the lowest scores first, at random where there are none.
+    """Cut to a sparsity, by count: the lowest scores first, at random where there are none."""
+    set_masks(training, *draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights))
 
-    What is pruned already stays so. Scores are vectors, one over edges and one over all weights in order.
+
+def draw_lowest(
+    training: Training,
+    graph_sparsity: float,
+    weight_sparsity: float,
+    *,
+    edges: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """What such a cut would keep, as two boolean vectors: one over edges and one over all weights in order.
+
+    What is pruned already stays so. Scores are vectors of the same kind.
     """
     masks, seed = training.masks, training.seed
     alive = flatten({name: mask.kept for name, mask in masks.weights.items()})
-    set_masks(
-        training,
+    return (
         _kept(masks.edges.kept, graph_sparsity, edges, derive(seed, "cut", "edges")),
         _kept(alive, weight_sparsity, weights, derive(seed, "cut", "weights")),
     )
