@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastglt.judge import Verdict, evaluate
     from fastglt.kernels import set_threads
     from fastglt.masks import Mask, Masks
-    from fastglt.methods import Budget
+    from fastglt.methods import Budget, Method, Targets, register
     from fastglt.models import GAT, GCN, GIN
     from fastglt.ticket import Ticket
 
@@ -40,10 +40,13 @@ _HOME = {
     "MachineError": "errors",
     "Mask": "masks",
     "Masks": "masks",
+    "Method": "methods",
+    "Targets": "methods",
     "Ticket": "ticket",
     "Verdict": "judge",
     "evaluate": "judge",
     "find_ticket": "find",
+    "register": "methods",
     "set_threads": "kernels",
 }
 
@@ -58,11 +61,14 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "MachineError",
     "Mask",
     "Masks",
+    "Method",
+    "Targets",
     "Ticket",
     "Verdict",
     "__version__",
     "evaluate",
     "find_ticket",
+    "register",
     "set_threads",
 ]
 

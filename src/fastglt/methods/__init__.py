@@ -1,13 +1,15 @@
 """The methods that find tickets: one class each, one line each in `METHODS`."""
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
 from fastglt.methods.fastglt import FastGLT
 from fastglt.methods.grasp import GraSP
 from fastglt.methods.oneshot import OneShot
+from fastglt.methods.options import no_option
+from fastglt.methods.own import RESERVED, check_class, load_class, same_class
 from fastglt.methods.random import RandomPruning
 from fastglt.methods.rigl import RigL
 from fastglt.methods.snip import SNIP
@@ -26,7 +28,9 @@ __all__ = [
     "RandomPruning",
     "RigL",
     "Targets",
+    "lookup",
     "make",
+    "register",
 ]
 
 METHODS: dict[str, type[Method]] = {
@@ -34,13 +38,35 @@ METHODS: dict[str, type[Method]] = {
 }
 
 
-def make(name: str, *, targets: Targets, budget: Budget, **options: Any) -> Method:
-    """A method by name, with its own options."""
+AnyMethod = TypeVar("AnyMethod", bound=type[Method])
+
+
+def register(method: AnyMethod) -> AnyMethod:
+    """Add a method of your own, by its name; also as a decorator, above that of its dataclass."""
+    check_class(method)
+    before = METHODS.get(method.name)
+    taken = method.name in RESERVED if before is None else not same_class(before, method)
+    if taken:
+        raise InputError(f"a method's name must be free (got '{method.name}', which is taken); choose another")
+    METHODS[method.name] = method
+    return method
+
+
+def lookup(name: str) -> type[Method]:
+    """A method's class by its name, or by where it lives: ``module:Class``."""
+    if ":" in name:
+        found: type[Method] = register(load_class(name))
+        return found
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
-    known = {field.name for field in fields(METHODS[name])} - {"targets", "budget"}
+    return METHODS[name]
+
+
+def make(name: str, *, targets: Targets, budget: Budget, **options: Any) -> Method:
+    """A method by name, or by where it lives, with its own options."""
+    method = lookup(name)
+    known = {field.name for field in fields(method)} - {"targets", "budget"}
     for option in options:
         if option not in known:
-            takes = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
-            raise InputError(f"method '{name}' has no option '{option}'; {takes}")
-    return METHODS[name](targets=targets, budget=budget, **options)
+            raise no_option(method, option)
+    return method(targets=targets, budget=budget, **options)
