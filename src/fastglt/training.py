@@ -46,6 +46,10 @@ class Hooks:
 
     all_nodes: ClassVar[bool] = False  # train on the output of every node; the task's loss stays with its own
 
+    def wants_all_nodes(self, training: "Training") -> bool:
+        """Whether the coming epoch trains on the output of every node; a method may want it in some stages only."""
+        return self.all_nodes
+
     def extra_loss(self, training: "Training", logits: Tensor) -> Tensor | None:
         """What is added to the task's loss; the class scores are the training nodes', or everybody's."""
         return None
@@ -149,8 +153,9 @@ class Training:
         self.hooks, train = hooks, self.task.train
         set_random_state(derive(self.seed, "epoch", self.epoch), self.task.y.device)
         self.network.train()
-        logits = self.logits(None if hooks.all_nodes else train)
-        loss = self.task.loss(logits[train] if hooks.all_nodes else logits, train)
+        everybody = hooks.wants_all_nodes(self)
+        logits = self.logits(None if everybody else train)
+        loss = self.task.loss(logits[train] if everybody else logits, train)
         extra = hooks.extra_loss(self, logits)
         loss = loss if extra is None else loss + extra
         value = float(loss.detach())

@@ -1,0 +1,92 @@
+"""WD-GLT (Hui et al., ICLR'23): UGS's rounds with a Wasserstein term, robust against the worst soft edge mask."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.methods.rounds import MASK, Rounds
+from fastglt.seeds import derive, permutation
+from fastglt.training import Training
+from fastglt.transport import sinkhorn
+
+
+@dataclass(frozen=True, kw_only=True)
+class WDGLT(Rounds):
+    """While masks are trained, loss = CE − λ·Σ_c W(Z^c, Z^¬c): classes are to lie far apart, labelled or not.
+
+    Weights and their masks descend; the edge mask ascends the very same loss, projected into [0, 1]. Z are class
+    probabilities, as they are in the paper's cross-entropy: distances between logits would have no bound, and
+    the term could outgrow everything else. Classes are the predictions of the moment; one that nobody or
+    everybody is predicted as has no distance.
+    """
+
+    name = "wdglt"
+    summary = "UGS's rounds with a transport distance between classes, robust to the worst edge mask"
+    paper = "Hui et al., Rethinking Graph Lottery Tickets: Graph Sparsity Matters, ICLR 2023"
+
+    edge_l1: float = 0.0  # pressure on soft edge masks; the paper has none
+    weight_l1: float = 0.0  # pressure on soft weight masks; the paper has none
+    transport: float = 0.1  # weight of the distances in the loss [λ]
+    transport_eps: float = 1e-3  # how much entropy smooths a distance
+    transport_iterations: int = 10  # Sinkhorn's
+    transport_nodes: int = 256  # drawn on each side of a distance, at most
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("transport_eps", "transport_iterations", "transport_nodes"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} must be positive (got {getattr(self, name)})")
+        if not self.transport >= 0:
+            raise InputError(f"transport must not be negative (got {self.transport})")
+
+    def wants_all_nodes(self, training: Training) -> bool:
+        """Distances are between all nodes' outputs, labelled or not."""
+        return training.stage == MASK
+
+    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
+        """The distances count while masks are trained; tickets are trained as in UGS."""
+        if training.stage != MASK:
+            return None
+        outputs, predicted = logits.softmax(-1), logits.argmax(-1)
+        order = permutation(len(logits), derive(training.seed, "transport", training.epoch)).to(logits.device)
+        inside = predicted[order] == torch.arange(logits.shape[1], device=logits.device).unsqueeze(1)
+        inside = inside[inside.any(1) & ~inside.all(1)]
+        if not len(inside):
+            return None
+        (left, left_real), (right, right_real) = self._drawn(inside, order), self._drawn(~inside, order)
+        distances = sinkhorn(
+            outputs[left],
+            outputs[right],
+            eps=self.transport_eps,
+            iterations=self.transport_iterations,
+            left_real=left_real,
+            right_real=right_real,
+        )
+        return -self.transport * distances.sum()
+
+    def before_step(self, training: Training) -> None:
+        """The edge mask ascends the loss that everything else descends."""
+        if training.edge_score is not None and training.edge_score.grad is not None:
+            training.edge_score.grad.neg_()
+        super().before_step(training)
+
+    def after_step(self, training: Training) -> None:
+        """Project the edge mask back into [0, 1]."""
+        if training.edge_score is not None:
+            with torch.no_grad():
+                training.edge_score.clamp_(0, 1)
+
+    def _drawn(self, wanted: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+        """The first few wanted nodes in an order, for each row of `wanted`; short rows are filled up.
+
+        Returns node ids, and which of them are real.
+        """
+        rank = wanted.cumsum(1)
+        row, place = (wanted & (rank <= self.transport_nodes)).nonzero().unbind(1)
+        width = int(wanted.sum(1).clamp(max=self.transport_nodes).max())
+        nodes, real = order.new_zeros(len(wanted), width), wanted.new_zeros(len(wanted), width)
+        nodes[row, rank[row, place] - 1] = order[place]
+        real[row, rank[row, place] - 1] = True
+        return nodes, real
