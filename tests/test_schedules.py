@@ -3,7 +3,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastglt import InputError
-from fastglt.schedules import Swap, SwapSchedule, check_sparsity, intermediate_sparsity, kept_count
+from fastglt.schedules import (
+    CosineSwaps,
+    RoundSchedule,
+    Swap,
+    SwapSchedule,
+    check_sparsity,
+    erdos_renyi_counts,
+    intermediate_sparsity,
+    kept_count,
+)
 
 
 @pytest.mark.parametrize(
@@ -126,3 +135,84 @@ def test_impossible_settings_are_refused(setting: str, value: float, rule: str) 
     settings: dict[str, float] = {"start": 0.1, "target": 0.2, "intervals": 5, setting: value}
     with pytest.raises(InputError, match=rf"{rule} \(got {value}\)"):
         SwapSchedule(**settings)  # type: ignore[arg-type]
+
+
+class TestRoundSchedule:
+    def test_each_round_takes_its_share_of_what_is_left(self) -> None:
+        schedule = RoundSchedule(target=0.5, share=0.2)
+        assert [schedule.sparsity(done) for done in range(6)] == pytest.approx([0, 0.2, 0.36, 0.488, 0.5, 0.5])
+        assert schedule.rounds == 4
+
+    @pytest.mark.parametrize(
+        ("target", "share", "rounds"), [(0.0, 0.2, 0), (0.2, 0.2, 1), (0.36, 0.2, 2), (0.05, 0.2, 1)]
+    )
+    def test_as_many_rounds_as_it_takes(self, target: float, share: float, rounds: int) -> None:
+        schedule = RoundSchedule(target=target, share=share)
+        assert schedule.rounds == rounds
+        assert schedule.sparsity(rounds) == target
+
+    @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
+    def test_impossible_shares_are_refused(self, share: float) -> None:
+        with pytest.raises(InputError, match=rf"removed in a round must lie in \(0, 1\) \(got {share}\)"):
+            RoundSchedule(target=0.5, share=share)
+
+
+class TestCosineSwaps:
+    @pytest.mark.parametrize(
+        ("epoch", "count"),
+        [(0, 30), (6, 22), (9, 15), (12, 7), (18, 0), (24, 0)],  # of 100: 30, 22.5, 15, 7.5, 0 and nothing after
+    )
+    def test_by_hand(self, epoch: int, count: int) -> None:
+        schedule = CosineSwaps(swap_fraction=0.3, end=18)
+        assert schedule.swap(epoch=epoch, kept=100, total=1000) == Swap(drop=count, grow=count)
+
+    def test_no_more_is_swapped_than_is_pruned(self) -> None:
+        assert CosineSwaps(swap_fraction=1.0, end=18).swap(epoch=1, kept=90, total=95) == Swap(drop=5, grow=5)
+
+    @pytest.mark.parametrize(
+        ("setting", "value", "rule"),
+        [
+            ("swap_fraction", 1.1, r"swap_fraction must lie in \[0, 1\]"),
+            ("swap_fraction", float("nan"), r"swap_fraction must lie in \[0, 1\]"),
+            ("end", 0.0, "end must be positive"),
+        ],
+    )
+    def test_impossible_settings_are_refused(self, setting: str, value: float, rule: str) -> None:
+        with pytest.raises(InputError, match=rf"{rule} \(got {value}\)"):
+            CosineSwaps(**{"swap_fraction": 0.3, "end": 10, setting: value})
+
+
+class TestErdosRenyi:
+    @pytest.mark.parametrize(
+        ("kept", "counts"),
+        [
+            (31, [20, 11]),  # 12×8 and 8×3: as 20 to 11
+            (12, [8, 4]),  # 7.74 and 4.26
+            (60, [39, 21]),  # 38.7 and 21.3
+            (68, [44, 24]),  # 43.9 and 24.1, one fewer than there are: full
+            (100, [76, 24]),
+            (120, [96, 24]),
+            (1, [1, 0]),
+            (0, [0, 0]),
+        ],
+    )
+    def test_two_layers_by_hand(self, kept: int, counts: list[int]) -> None:
+        assert erdos_renyi_counts([(12, 8), (8, 3)], kept) == counts
+
+    def test_a_full_layer_can_fill_another(self) -> None:
+        """22 as 11, 8 and 4: 10.5 of 10 are too many; of the 12 that are left 4 of 4 are all; 8 remain."""
+        assert erdos_renyi_counts([(10, 1), (4, 4), (2, 2)], 22) == [10, 8, 4]
+
+    def test_equal_remainders_go_to_the_first(self) -> None:
+        assert erdos_renyi_counts([(3, 3), (3, 3), (3, 3)], 4) == [2, 1, 1]
+
+    @given(
+        shapes=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=6),
+        share=st.floats(0, 1),
+    )
+    def test_counts_are_possible_and_exact(self, shapes: list[tuple[int, int]], share: float) -> None:
+        sizes = [one * other for one, other in shapes]
+        kept = round(share * sum(sizes))
+        counts = erdos_renyi_counts(shapes, kept)
+        assert sum(counts) == kept
+        assert all(0 <= count <= size for count, size in zip(counts, sizes, strict=True))

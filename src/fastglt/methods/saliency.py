@@ -52,11 +52,13 @@ class Saliency(Method):
         Every call draws the same random numbers, for a model that draws some even then.
         """
         leaves = {name: part.detach().requires_grad_() for name, part in (weights or training.weights).items()}
-        score = torch.ones(training.task.graph.num_edges, device=training.task.y.device, requires_grad=True)
+        train, device = training.task.train, training.task.y.device
+        dtype = next((part.dtype for part in leaves.values()), torch.float32)
+        score = torch.ones(training.task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
         edges = score if self.targets.graph_sparsity > 0 else None
-        set_random_state(derive(training.seed, "saliency"), score.device)
+        set_random_state(derive(training.seed, "saliency"), device)
         training.network.eval()
-        training.hooks, train = _Given(edges, leaves), training.task.train
+        training.hooks = _Given(edges, leaves)
         loss = training.task.loss(training.logits(train), train)
         training.hooks = Hooks()
         wanted = [score, *leaves.values()]
