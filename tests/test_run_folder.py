@@ -43,10 +43,11 @@ def test_completing_sweeps_checkpoints_and_torn_files(tmp_path: Path) -> None:
     with folder.open():
         run_phase("search", training_of, METHOD, folder)
         (tmp_path / ".ticket.safetensors.x1y2").write_text("torn")
-        folder.complete({"macs_ticket": 1}, {})
+        folder.complete({"seed": 1}, {})
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "run.json", "metrics.json", "history.csv"}
+    assert RunFolder(tmp_path, SETTINGS).result() == {"seed": 1}
     with RunFolder(tmp_path, SETTINGS).open() as finished:
-        assert finished == {"macs_ticket": 1}
+        assert finished == {"seed": 1}
 
 
 def test_a_run_keeps_the_table_of_kernels_that_it_began_with(tmp_path: Path) -> None:

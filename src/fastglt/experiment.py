@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from fastglt.fitting import as_network
 from fastglt.judge.cost import count_macs
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
+from fastglt.methods.own import code_digest
 from fastglt.models import BACKBONES, Backbone
-from fastglt.phases import Progress
+from fastglt.phases import Progress, train_fixed
+from fastglt.process import keep_freed_memory
 from fastglt.run_folder import RunFolder
 from fastglt.task import Task
 from fastglt.ticket import Ticket
@@ -55,10 +58,33 @@ class Experiment:
         """The method with its targets, budget and options."""
         return make(self.method, targets=self.targets, budget=self.budget, **self.options)
 
-    def prepare(self) -> "Prepared":
-        """Load and check everything that can be checked before training."""
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` takes, in a process of its own."""
+        return {**asdict(self), "data_root": None if self.data_root is None else str(self.data_root)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
+        """The inverse of `to_json`."""
+        root = values["data_root"]
+        targets, budget = Targets(**values["targets"]), Budget(**values["budget"])
+        changed = {"targets": targets, "budget": budget, "data_root": None if root is None else Path(root)}
+        return cls(**{**values, **changed})
+
+    def use_machine(self) -> int:
+        """Set this process up for its threads and its memory; returns how many threads."""
+        keep_freed_memory()
+        threads = self.threads or available_threads()
+        kernels.set_threads(threads)
+        return threads
+
+    def load(self) -> tuple[Dataset, Task]:
+        """The data, which runs that differ in other things can share."""
         dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
-        task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
+        return dataset, Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
+
+    def prepare(self, data: tuple[Dataset, Task] | None = None) -> "Prepared":
+        """Load what is not given, and check everything that can be checked before training."""
+        dataset, task = self.load() if data is None else data
         network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
         assert isinstance(network, Backbone)
         method = self.make_method()
@@ -79,6 +105,24 @@ class Prepared:
     @property
     def settings(self) -> dict[str, Any]:
         """What tells this run from others: every choice, and digests of the data instead of its path."""
+        code = code_digest(type(self.method))
+        return {
+            **self._shared_settings,
+            "method": self.method.name,
+            "options": self.method.options,
+            **({} if code is None else {"code": code}),
+            **asdict(self.method.targets),
+            **asdict(self.method.budget),
+        }
+
+    @property
+    def dense_settings(self) -> dict[str, Any]:
+        """What tells the dense twin from others: nothing that a method or its targets decide."""
+        budget = self.method.budget
+        return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **asdict(budget.recipe)}
+
+    @property
+    def _shared_settings(self) -> dict[str, Any]:
         chosen = self.experiment
         split = torch.cat([self.task.train, self.task.val, self.task.test, self.task.y]).cpu().numpy()
         return {
@@ -87,10 +131,6 @@ class Prepared:
             "features": self.task.x.fingerprint,
             "labels_and_split": hashlib.sha256(split.tobytes()).hexdigest(),
             "model": self.network.spec,
-            "method": self.method.name,
-            "options": self.method.options,
-            **asdict(self.method.targets),
-            **asdict(self.method.budget),
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             "threads": chosen.threads or available_threads(),
@@ -98,10 +138,12 @@ class Prepared:
             "backend": kernels.backend(),
         }
 
-    def run(self, folder: RunFolder, progress: Progress | None = None) -> dict[str, Any]:
-        """Find the ticket in an open folder; returns the metrics."""
+    def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
+        """Find the ticket in an open folder, with or without its dense twin; returns the metrics."""
         seed = self.experiment.seed
-        found = find(self.network, self.task, self.method, seed=seed, journal=folder, progress=progress)
+        found = find(
+            self.network, self.task, self.method, seed=seed, dense=dense, journal=folder, progress=progress
+        )
         found.ticket.save(folder.path / "ticket.safetensors")
         for number, ticket in enumerate(found.rounds, start=1):
             ticket.save(folder.path / "rounds" / f"{number:02}.safetensors")
@@ -109,17 +151,39 @@ class Prepared:
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 
+    def run_dense(self, folder: RunFolder, progress: Progress | None = None) -> dict[str, Any]:
+        """Train the dense twin alone in an open folder; returns its metrics."""
+        seed, budget = self.experiment.seed, self.method.budget
+        result = train_fixed("dense", self.network, self.task, budget, seed=seed, journal=folder, progress=progress)
+        scores = {"dense_val": result.best.scores.val, "dense_test": result.best.scores.test}
+        metrics = {
+            **self._about,
+            **nan_as_null(scores),
+            "epochs": budget.epochs,
+            "dense_seconds": result.seconds,
+            "threads": self.settings["threads"],
+            "device": self.experiment.device,
+        }
+        folder.complete(metrics, {"dense": result.history})
+        return metrics
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset.name,
+            "model": self.experiment.model,
+            "metric": self.task.metric,
+            "seed": self.experiment.seed,
+            "split_seed": self.experiment.split_seed,
+        }
+
     def _metrics(self, found: Found) -> dict[str, Any]:
         masks, scores = found.ticket.masks, nan_as_null(found.ticket.scores)
         dense = Masks.full(self.task.graph.num_edges, self.network.weight_shapes)
         dense_cost, ticket_cost = (count_macs(self.network, self.task, kept) for kept in (dense, masks))
         return {
-            "dataset": self.dataset.name,
-            "model": self.experiment.model,
+            **self._about,
             "method": self.method.name,
-            "metric": self.task.metric,
-            "seed": self.experiment.seed,
-            "split_seed": self.experiment.split_seed,
             "graph_sparsity": masks.graph_sparsity,
             "weight_sparsity": masks.weight_sparsity,
             "edges_kept": masks.edges.count,
@@ -127,8 +191,7 @@ class Prepared:
             "weights_kept": masks.weights_kept,
             "weights_total": masks.weights_total,
             **scores,
-            "winning_search": _wins(scores, "search"),
-            "winning_isolated": _wins(scores, "isolated"),
+            **_wins(scores),
             "search_best_epoch": found.phases["search"].best.epoch,
             "epochs": self.method.budget.epochs,
             "search_epochs": found.phases["search"].history[-1].epoch,
@@ -154,7 +217,12 @@ def _round(ticket: Ticket) -> dict[str, Any]:
     return {**sparsities, **nan_as_null({name: ticket.scores[name] for name in ("search_val", "search_test")})}
 
 
-def _wins(scores: dict[str, float | None], run: str) -> bool | None:
-    """The papers' plain rule: test score at least the dense one."""
-    ticket, dense = scores[f"{run}_test"], scores["dense_test"]
-    return None if ticket is None or dense is None else ticket >= dense
+def _wins(scores: Mapping[str, float | None]) -> dict[str, bool | None]:
+    """The papers' plain rule, test score at least the dense one; nothing without a dense twin."""
+    if "dense_test" not in scores:
+        return {}
+    dense, tickets = scores["dense_test"], {run: scores[f"{run}_test"] for run in ("search", "isolated")}
+    return {
+        f"winning_{run}": None if ticket is None or dense is None else ticket >= dense
+        for run, ticket in tickets.items()
+    }

@@ -1,4 +1,4 @@
-"""How a fastglt process uses the machine's memory."""
+"""How a fastglt process uses the machine's memory, and how it runs out of it."""
 
 import contextlib
 import ctypes
@@ -33,3 +33,12 @@ def peak_memory() -> int:
             mark = next(line for line in status if line.startswith("VmHWM:"))
         return int(mark.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory is used up; torch has its own ways, on a CPU and on a GPU."""
+    return (
+        isinstance(error, MemoryError)
+        or "DefaultCPUAllocator" in str(error)
+        or type(error).__name__ == "OutOfMemoryError"
+    )

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -51,10 +52,19 @@ class RunFolder(Journal):
             if begun is None:
                 begun = {"settings": self.settings, "kernels": kernels.table().to_dict()}
                 write_atomically(self.path / "run.json", _json(begun))
-            finished = _read_json(self.path / "metrics.json", "macs_ticket")
+            finished = self._metrics()
             self._sweep(finished is not None)
             with kernels.use_table(kernels.Table.from_dict(begun["kernels"])):
                 yield finished
+
+    def result(self) -> dict[str, Any] | None:
+        """The metrics of a run that is finished; else None. Looks, and touches nothing."""
+        self._refuse_foreign()
+        return self._metrics()
+
+    def _metrics(self) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = _read_json(self.path / "metrics.json", "seed")
+        return found
 
     def complete(self, metrics: Mapping[str, Any], histories: Mapping[str, Sequence[EpochRecord]]) -> None:
         """Write history and metrics, the metrics last; then the checkpoints can go."""
@@ -168,6 +178,11 @@ class RunFolder(Journal):
                 f"'{self.path}' holds another run: {', '.join(changed)} differ ({name} was "
                 f"{before.get(name)!r}, got {self.settings.get(name)!r}); choose another --out"
             )
+
+
+def settings_digest(settings: Mapping[str, Any]) -> str:
+    """Eight letters that tell a run's settings from all others, for the name of its folder."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _lock(file: IO[str], path: Path) -> None:

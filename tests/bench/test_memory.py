@@ -54,7 +54,7 @@ def test_our_side_is_a_whole_search_in_short(monkeypatch: pytest.MonkeyPatch) ->
         return best
 
     monkeypatch.setattr("fastglt.training.train", watched)
-    memory.run_ours(json.loads(json.dumps(memory.our_job(tiny_experiment()))))
+    memory.run_ours(json.loads(json.dumps(tiny_experiment().to_json())))
     (training,) = seen
     stages = [record.stage for record in training.history]
     assert stages == ["oneshot"] * 2 + ["denoise"] * 4 + ["final"]

@@ -9,14 +9,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastglt.bench import Note, silent
 from fastglt.errors import MachineError
 
 if TYPE_CHECKING:
-    from fastglt.experiment import Experiment, Prepared
+    from fastglt.experiment import Prepared
 
 _STAGE = 2  # epochs: the second one has the optimiser's state beside it
 Job = Mapping[str, Any]
@@ -33,7 +32,7 @@ def peaks(prepared: "Prepared", faster: str, note: Note = silent) -> dict[str, f
     for side, form in (("ours", ""), *(("pyg", form) for form in FORMS)):
         name = f"{side}_{form}".rstrip("_")
         note(f"memory of {name}")
-        job = our_job(prepared.experiment) if side == "ours" else pyg_job(prepared, form)
+        job = prepared.experiment.to_json() if side == "ours" else pyg_job(prepared, form)
         found[name] = in_own_process({"side": side, **job}) / 2**20
     return {
         "peak_mb_ours": found["ours"],
@@ -52,12 +51,6 @@ def in_own_process(job: Job) -> int:
         reason = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
         raise MachineError(f"the memory of the side of {job['side']} could not be measured ({reason})")
     return int(done.stdout)
-
-
-def our_job(experiment: "Experiment") -> Job:
-    """What the process of our side is told."""
-    root = experiment.data_root
-    return {**asdict(experiment), "data_root": None if root is None else str(root)}
 
 
 def pyg_job(prepared: "Prepared", form: str) -> Job:
@@ -82,22 +75,12 @@ def pyg_job(prepared: "Prepared", form: str) -> Job:
 
 def run_ours(job: Job) -> None:
     """A search in short, as `fastglt find` runs it: soft epochs, the cut, hard ones, swaps, a last look."""
-    from fastglt.experiment import Experiment, available_threads
-    from fastglt.kernels import set_threads
-    from fastglt.methods import Budget, Targets
-    from fastglt.process import keep_freed_memory
+    from fastglt.experiment import Experiment
     from fastglt.training import Training, train
 
     short = {"oneshot_epochs": _STAGE, "denoise_epochs": 2 * _STAGE, "interval": _STAGE}
-    given = {
-        **job,
-        "targets": Targets(**job["targets"]),
-        "budget": Budget(**{**job["budget"], **short}),
-        "data_root": None if job["data_root"] is None else Path(job["data_root"]),
-    }
-    experiment = Experiment(**given)
-    keep_freed_memory()
-    set_threads(experiment.threads or available_threads())
+    experiment = Experiment.from_json({**job, "budget": {**job["budget"], **short}})
+    experiment.use_machine()
     prepared = experiment.prepare()
     train(Training(prepared.network, prepared.task, prepared.method.recipe, seed=experiment.seed), prepared.method)
 

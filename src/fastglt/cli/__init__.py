@@ -9,6 +9,7 @@ from rich.console import Console
 from fastglt import __version__
 from fastglt.cli import bench, data, find, show, tune
 from fastglt.errors import FastGLTError
+from fastglt.process import is_out_of_memory
 
 app = typer.Typer(
     help="Find graph lottery tickets: a sparser graph and a sparser GNN that train as well as the dense original.",
@@ -47,10 +48,8 @@ def main() -> None:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
-    except MemoryError:
-        _fail(_NO_MEMORY, 1)
-    except RuntimeError as error:  # what torch raises instead, on a CPU and on a GPU
-        if "DefaultCPUAllocator" not in str(error) and type(error).__name__ != "OutOfMemoryError":
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
             raise
         _fail(_NO_MEMORY, 1)
     except OSError as error:  # standard output is closed, or its disk is full

@@ -215,7 +215,7 @@ def _run(
     from fastglt.cli.progress import Notes
     from fastglt.cli.tables import RowPrinter
 
-    threads = _use_machine(experiments[0])
+    threads = experiments[0].use_machine()
     results = Results(out, {"machine": machine(threads=threads, device=experiments[0].device), **about})
     for experiment in experiments:  # a mistake in the last pair is better found now than in an hour
         if results.find(experiment.dataset, experiment.model) is None:
@@ -293,15 +293,3 @@ def _positive(name: str, value: int) -> int:
     if value < 1:
         raise InputError(f"{name} must be at least 1 (got {value})")
     return value
-
-
-def _use_machine(experiment: "Experiment") -> int:
-    """Set this process up as `fastglt find` does; returns its threads."""
-    from fastglt.experiment import available_threads
-    from fastglt.kernels import set_threads
-    from fastglt.process import keep_freed_memory
-
-    keep_freed_memory()
-    threads = experiment.threads or available_threads()
-    set_threads(threads)
-    return threads

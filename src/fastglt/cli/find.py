@@ -1,6 +1,5 @@
 """`fastglt find`: from a dataset and a model to a ticket on disk."""
 
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -8,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastglt.cli.options import build_experiment, given, read_config
-from fastglt.errors import InputError
+from fastglt.cli import arguments
+from fastglt.cli.arguments import HOW, RUN, WHAT
+from fastglt.cli.options import build_experiment, check_checkpoints, given, method_options
 
 if TYPE_CHECKING:
-    from fastglt.experiment import Experiment, Prepared
+    from fastglt.experiment import Prepared
 
 EXAMPLES = (
     "Examples: [bold]fastglt find[/] (a ticket on the bundled digits graph) · "
@@ -20,83 +20,67 @@ EXAMPLES = (
     "[bold]fastglt find --dataset my/graph.npz --out runs/mine[/]"
 )
 
-_WHAT, _HOW, _LONG, _RUN = "What to prune", "The method's options", "Training", "The run"
-
 
 def find(
-    dataset: Annotated[
-        str,
-        typer.Option(
-            help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
-            rich_help_panel=_WHAT,
-        ),
-    ] = "digits",
-    model: Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=_WHAT)] = "gcn",
+    dataset: arguments.Dataset = "digits",
+    model: arguments.Model = "gcn",
     graph_sparsity: Annotated[
-        float, typer.Option(help="Share of edges to remove, in [0, 1).", rich_help_panel=_WHAT)
+        float, typer.Option(help="Share of edges to remove, in [0, 1).", rich_help_panel=WHAT)
     ] = 0.2,
     weight_sparsity: Annotated[
-        float, typer.Option(help="Share of weights to remove, in [0, 1).", rich_help_panel=_WHAT)
+        float, typer.Option(help="Share of weights to remove, in [0, 1).", rich_help_panel=WHAT)
     ] = 0.9,
-    method: Annotated[str, typer.Option(help="fastglt, oneshot or random.", rich_help_panel=_WHAT)] = "fastglt",
-    seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=_WHAT)] = 0,
-    split_seed: Annotated[int, typer.Option(help="Decides a split that is not given.", rich_help_panel=_WHAT)] = 0,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A name from [bold]fastglt methods[/], or module:Class of your own.", rich_help_panel=WHAT
+        ),
+    ] = "fastglt",
+    seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=WHAT)] = 0,
+    split_seed: arguments.SplitSeed = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Any option of the method, as often as needed; [bold]fastglt methods NAME[/] lists them.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     start: Annotated[
-        str | None, typer.Option(help="Denoise from oneshot or random masks.", rich_help_panel=_HOW)
+        str | None, typer.Option(help="Denoise from oneshot or random masks.", rich_help_panel=HOW)
     ] = None,
     swap_fraction: Annotated[
-        float | None, typer.Option(help="Share of kept elements swapped at first.", rich_help_panel=_HOW)
+        float | None, typer.Option(help="Share of kept elements swapped at first.", rich_help_panel=HOW)
     ] = None,
-    decay: Annotated[float | None, typer.Option(help="How fast that share falls.", rich_help_panel=_HOW)] = None,
+    decay: Annotated[float | None, typer.Option(help="How fast that share falls.", rich_help_panel=HOW)] = None,
     edge_score: Annotated[
-        str | None, typer.Option(help="Edges of low degree or high similarity return first.", rich_help_panel=_HOW)
+        str | None, typer.Option(help="Edges of low degree or high similarity return first.", rich_help_panel=HOW)
     ] = None,
     ramp: Annotated[
         float | None,
-        typer.Option(help="Share of the intervals after which the target is reached.", rich_help_panel=_HOW),
+        typer.Option(help="Share of the intervals after which the target is reached.", rich_help_panel=HOW),
     ] = None,
-    oneshot_epochs: Annotated[
-        int | None, typer.Option(help="Epochs before the cut (default: the paper's).", rich_help_panel=_LONG)
-    ] = None,
-    denoise_epochs: Annotated[
-        int | None, typer.Option(help="Epochs after the cut (default: the paper's).", rich_help_panel=_LONG)
-    ] = None,
-    interval: Annotated[
-        int | None, typer.Option(help="Epochs between two swaps (default: the paper's).", rich_help_panel=_LONG)
-    ] = None,
-    lr: Annotated[float | None, typer.Option(help="Adam's learning rate.", rich_help_panel=_LONG)] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="Of weights, not of masks.", rich_help_panel=_LONG)
-    ] = None,
-    hidden: Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=_LONG)] = 512,
-    threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=_RUN)] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=_RUN)] = "cpu",
-    data_root: Annotated[
-        Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=_RUN)
-    ] = None,
-    directed: Annotated[
-        bool, typer.Option(help="Do not symmetrise a graph from files.", rich_help_panel=_RUN)
-    ] = False,
+    oneshot_epochs: arguments.OneshotEpochs = None,
+    denoise_epochs: arguments.DenoiseEpochs = None,
+    interval: arguments.Interval = None,
+    lr: arguments.LearningRate = None,
+    weight_decay: arguments.WeightDecay = None,
+    hidden: arguments.Hidden = 512,
+    threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
+    device: arguments.Device = "cpu",
+    data_root: arguments.DataRoot = None,
+    directed: arguments.Directed = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of this run (default: runs/ and the settings).", rich_help_panel=_RUN),
+        typer.Option(help="Folder of this run (default: runs/ and the settings).", rich_help_panel=RUN),
     ] = None,
-    checkpoint_every: Annotated[
-        float, typer.Option(help="Seconds between checkpoints; 0: every epoch.", rich_help_panel=_RUN)
-    ] = 10.0,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            help="YAML file with any of these options.", callback=read_config, is_eager=True, rich_help_panel=_RUN
-        ),
-    ] = None,
+    checkpoint_every: arguments.CheckpointEvery = 10.0,
+    config: arguments.Config = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run, how long, how much memory.", rich_help_panel=_RUN)
+        bool, typer.Option("--dry-run", help="Say what would run, how long, how much memory.", rich_help_panel=RUN)
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=_RUN)] = False,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=_RUN)
-    ] = False,
+    quiet: arguments.Quiet = False,
+    json_output: arguments.AsJson = False,
 ) -> None:
     """Find a ticket: search, train it in isolation, train its dense twin, and compare.
 
@@ -112,7 +96,7 @@ def find(
     }
     training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
     experiment = build_experiment(
-        options=given(options),
+        options=method_options(method, option or [], beside=given(options)),
         training=given({**training, "lr": lr, "weight_decay": weight_decay}),
         graph_sparsity=graph_sparsity,
         weight_sparsity=weight_sparsity,
@@ -127,9 +111,9 @@ def find(
         data_root=data_root,
         directed=directed,
     )
-    if not checkpoint_every >= 0:
-        raise InputError(f"checkpoint_every must not be negative (got {checkpoint_every})")
-    prepared = _prepare(experiment)
+    check_checkpoints(checkpoint_every)
+    experiment.use_machine()
+    prepared = experiment.prepare()
     if dry_run:
         from fastglt.cli.dry_run import describe
 
@@ -142,16 +126,6 @@ def find(
         from fastglt.cli.tables import print_metrics
 
         print_metrics(metrics)
-
-
-def _prepare(experiment: "Experiment") -> "Prepared":
-    from fastglt.experiment import available_threads
-    from fastglt.kernels import set_threads
-    from fastglt.process import keep_freed_memory
-
-    keep_freed_memory()
-    set_threads(experiment.threads or available_threads())
-    return experiment.prepare()
 
 
 def _run(prepared: "Prepared", out: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
@@ -170,9 +144,10 @@ def _run(prepared: "Prepared", out: Path, checkpoint_every: float, *, quiet: boo
 
 def _default_folder(prepared: "Prepared") -> Path:
     """A name that tells the run, and a digest of all settings that tells it from every other."""
+    from fastglt.run_folder import settings_digest
+
     settings = prepared.settings
     dataset = re.sub(r"[^\w.-]", "_", prepared.dataset.name.partition(":")[0])
     name = f"{dataset}-{prepared.network.name}-{prepared.method.name}"
     name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}-s{settings['seed']}"
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    return Path("runs") / f"{name}-{digest[:8]}"
+    return Path("runs") / f"{name}-{settings_digest(settings)}"

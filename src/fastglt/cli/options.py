@@ -1,5 +1,6 @@
 """From options to an experiment, and a YAML file as the source of a command's defaults."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,42 @@ if TYPE_CHECKING:
 def given(values: dict[str, Any]) -> dict[str, Any]:
     """The options that a user has set."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def method_options(method: str, texts: Sequence[str], *, beside: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``--option NAME=VALUE`` says, in the method's own types, beside options that have flags of their own."""
+    from fastglt.methods import lookup
+    from fastglt.methods.options import read_options
+
+    written = split_options(texts)
+    twice = sorted(set(written) & set(beside))
+    if twice:
+        raise InputError(f"an option must be given once (got '{twice[0]}' twice)")
+    return {**beside, **read_options(lookup(method), written)}
+
+
+def split_options(texts: Sequence[str]) -> dict[str, str]:
+    """Names and values of ``NAME=VALUE``; a dash in a name is as good as an underscore.
+
+    >>> split_options(["swap-fraction=0.2", "start = random"])
+    {'swap_fraction': '0.2', 'start': 'random'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign):
+            raise InputError(f"--option must be NAME=VALUE (got '{text}')")
+        name = name.replace("-", "_")
+        if name in found:
+            raise InputError(f"an option must be given once (got '{name}' twice)")
+        found[name] = value
+    return found
+
+
+def check_checkpoints(seconds: float) -> None:
+    """Refuse a negative time between checkpoints."""
+    if not seconds >= 0:
+        raise InputError(f"checkpoint_every must not be negative (got {seconds})")
 
 
 def build_experiment(
@@ -53,7 +90,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if not isinstance(values, dict):
         raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
     options = {
-        option.lstrip("-").replace("-", "_"): str(parameter.name)
+        option.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for option in parameter.opts
         if parameter.name not in ("config", "help")
@@ -63,6 +100,19 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         name = str(key).replace("-", "_")
         if name not in options:
             raise unknown_name(f"option in '{path}'", name, options)
-        defaults[options[name]] = value
+        defaults[str(options[name].name)] = _as_text(value, several=getattr(options[name], "multiple", False))
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
+
+
+def _as_text(value: Any, *, several: bool) -> Any:
+    """A list or a mapping of the file as it would stand on the command line.
+
+    >>> _as_text([0, 2], several=False), _as_text({"ramp": 1, "start": "random"}, several=True)
+    ('0,2', ['ramp=1', 'start=random'])
+    """
+    if isinstance(value, dict):
+        value = [f"{name}={inner}" for name, inner in value.items()]
+    if several:
+        return value if isinstance(value, list) else [value]
+    return ",".join(map(str, value)) if isinstance(value, list) else value

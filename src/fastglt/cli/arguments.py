@@ -1,0 +1,48 @@
+"""The options that `fastglt find` and `fastglt compare` share, each with its one help text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fastglt.cli.options import read_config
+
+WHAT, HOW, LONG, RUN = "What to prune", "The method's options", "Training", "The run"
+
+Dataset = Annotated[
+    str,
+    typer.Option(
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        rich_help_panel=WHAT,
+    ),
+]
+Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]
+SplitSeed = Annotated[int, typer.Option(help="Decides a split that is not given.", rich_help_panel=WHAT)]
+OneshotEpochs = Annotated[
+    int | None, typer.Option(help="Epochs before the cut (default: the paper's).", rich_help_panel=LONG)
+]
+DenoiseEpochs = Annotated[
+    int | None, typer.Option(help="Epochs after the cut (default: the paper's).", rich_help_panel=LONG)
+]
+Interval = Annotated[
+    int | None, typer.Option(help="Epochs between two swaps (default: the paper's).", rich_help_panel=LONG)
+]
+LearningRate = Annotated[float | None, typer.Option(help="Adam's learning rate.", rich_help_panel=LONG)]
+WeightDecay = Annotated[float | None, typer.Option(help="Of weights, not of masks.", rich_help_panel=LONG)]
+Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
+Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=RUN)
+]
+Directed = Annotated[bool, typer.Option(help="Do not symmetrise a graph from files.", rich_help_panel=RUN)]
+CheckpointEvery = Annotated[
+    float, typer.Option(help="Seconds between checkpoints; 0: every epoch.", rich_help_panel=RUN)
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="YAML file with any of these options.", callback=read_config, is_eager=True, rich_help_panel=RUN
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=RUN)]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=RUN)]
