@@ -35,7 +35,7 @@ def sinkhorn(
         rows, columns = _uniform(cost[..., 0], left_real), _uniform(cost[..., 0, :], right_real)
         by_row = cost / -unit
         by_column = by_row.transpose(-1, -2).contiguous()
-        of_columns = torch.zeros_like(columns)
+        of_rows, of_columns = torch.zeros_like(rows), torch.zeros_like(columns)  # potentials
         for _ in range(iterations):
             of_rows = -_log_sum(by_row + (of_columns + columns.log2()).unsqueeze(-2))
             of_columns = -_log_sum(by_column + (of_rows + rows.log2()).unsqueeze(-2))

@@ -160,12 +160,17 @@ def train_tickets_weights(training: Training) -> None:
 
 def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
     """End a stage: cut the smallest soft masks of its best epoch, by count; weights are ranked globally."""
+    edges, weights = best_soft_masks(training)
+    training.end_stage()
+    cut_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
+
+
+def best_soft_masks(training: Training) -> tuple[Tensor | None, Tensor | None]:
+    """The size |m| of every soft mask at the stage's best epoch, of edges and of weights; None where untrained."""
     best = training.best
     assert best is not None, "the soft masks have been trained"
-    training.end_stage()
     edges = None if best.edge_score is None else best.edge_score.abs()
-    weights = flatten(best.weight_score).abs_() if best.weight_score else None
-    cut_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
+    return edges, flatten(best.weight_score).abs_() if best.weight_score else None
 
 
 def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
@@ -197,17 +202,16 @@ def draw_lowest(
 
     What is pruned already stays so. Scores are vectors of the same kind.
     """
-    masks, seed = training.masks, training.seed
-    alive = flatten({name: mask.kept for name, mask in masks.weights.items()})
+    seed, (edges_kept, weights_kept) = training.seed, get_masks(training)
     return (
-        _kept(masks.edges.kept, graph_sparsity, edges, derive(seed, "cut", "edges")),
-        _kept(alive, weight_sparsity, weights, derive(seed, "cut", "weights")),
+        _kept(edges_kept, graph_sparsity, edges, derive(seed, "cut", "edges")),
+        _kept(weights_kept, weight_sparsity, weights, derive(seed, "cut", "weights")),
     )
 
 
 def _kept(alive: Tensor, sparsity: float, score: Tensor | None, seed: int) -> Tensor:
     """Which elements stay."""
-    count = kept_count(sparsity, alive.numel())
+    count = min(kept_count(sparsity, alive.numel()), int(torch.count_nonzero(alive)))
     if score is None or sparsity == 0:
         kept = torch.zeros_like(alive)
         kept[alive] = keep_random(int(alive.sum()), count, seed)
@@ -217,7 +221,13 @@ def _kept(alive: Tensor, sparsity: float, score: Tensor | None, seed: int) -> Te
     )
 
 
+def get_masks(training: Training) -> tuple[Tensor, Tensor]:
+    """The masks in force as two boolean vectors, one over edges and one over all weights in order."""
+    masks = training.masks
+    return masks.edges.kept, flatten({name: mask.kept for name, mask in masks.weights.items()})
+
+
 def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
-    """Put masks in force from two boolean vectors, one over edges and one over all weights in order."""
+    """Put masks in force from two such vectors."""
     parts = unflatten(weights, training.weights)
     training.revise(Masks(edges=Mask(edges), weights={name: Mask(part) for name, part in parts.items()}))

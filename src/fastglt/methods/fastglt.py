@@ -13,7 +13,15 @@ from torch import Tensor
 
 from fastglt.errors import unknown_name
 from fastglt.masks import flatten
-from fastglt.methods.base import Method, cut_random, cut_smallest, set_masks, train_soft_masks, train_sparse
+from fastglt.methods.base import (
+    Method,
+    cut_random,
+    cut_smallest,
+    get_masks,
+    set_masks,
+    train_soft_masks,
+    train_sparse,
+)
 from fastglt.schedules import SwapSchedule, intermediate_sparsity
 from fastglt.scores import EDGE_POTENTIALS, swapped
 from fastglt.seeds import derive
@@ -56,10 +64,7 @@ class FastGLT(Method):
 
     def denoise(self, training: Training, interval: int) -> None:
         """Swap by the schedule: small scores and weights are noise, low degrees and large gradients promise."""
-        edges, weights = (
-            training.masks.edges.kept,
-            flatten({n: m.kept for n, m in training.masks.weights.items()}),
-        )
+        edges, weights = get_masks(training)
         edge_swap = self.schedule(self.targets.graph_sparsity).swap(
             interval=interval, kept=training.masks.edges.count, total=edges.numel()
         )

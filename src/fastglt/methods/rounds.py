@@ -75,7 +75,7 @@ class Rounds(Method):
 
     def begin(self, training: Training) -> None:
         """Enter the first stage."""
-        self.enter(training, MASK, 1)
+        self.enter(training, self.stages[0][1], 1)
 
     def after_epoch(self, training: Training) -> None:
         """Where a stage ends, leave it and enter the next."""
@@ -111,8 +111,10 @@ class Rounds(Method):
             score.grad = pull if score.grad is None else score.grad.add_(pull)
 
     def _pressures(self, training: Training) -> list[tuple[torch.Tensor, float]]:
+        """Each soft mask and how hard it is pressed; those that are not are left out."""
         edges = [] if training.edge_score is None else [(training.edge_score, self.edge_l1)]
-        return [*edges, *((score, self.weight_l1) for score in training.weight_score.values())]
+        weights = [(score, self.weight_l1) for score in training.weight_score.values()]
+        return [(score, pressure) for score, pressure in edges + weights if pressure > 0]
 
     def _schedules(self) -> tuple[RoundSchedule, RoundSchedule]:
         """How the edges' and the weights' sparsity grow."""
