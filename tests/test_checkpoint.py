@@ -24,6 +24,8 @@ CASES: dict[str, tuple[Method, Network]] = {
     "random": (method_of("random", 0.4, 0.8, budget=SHORT), GCN(12, 8, 3)),
     "dense": (FixedMasks(budget=SHORT), GCN(12, 8, 3)),
     "fastglt, sparse features": (method_of("fastglt", 0.4, 0.8, budget=SHORT), GCN(60, 8, 3)),
+    "gebt": (method_of("gebt", 0.4, 0.8, budget=SHORT, draw_every=1, window=2, distance=1e-9), GCN(12, 8, 3)),
+    "dglt": (method_of("dglt", 0.4, 0.8, budget=SHORT, transition=0.5), GCN(12, 8, 3)),
 }
 TASKS = {"fastglt, sparse features": sparse_task()}
 each_case = pytest.mark.parametrize("case", CASES)
@@ -90,6 +92,8 @@ def test_a_run_goes_through_its_stages(case: str) -> None:
         "oneshot": {"oneshot", "train"},
         "random": {"train"},
         "dense": {"train"},
+        "gebt": {"draw", "train"},
+        "dglt": {"transition", "train"},
     }
     assert stages == expected.get(case, expected["fastglt"])
 

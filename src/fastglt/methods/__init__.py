@@ -4,8 +4,11 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from fastglt.errors import InputError, unknown_name
+from fastglt.methods.ace import ACE
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
+from fastglt.methods.dglt import DGLT
 from fastglt.methods.fastglt import FastGLT
+from fastglt.methods.gebt import GEBT
 from fastglt.methods.grasp import GraSP
 from fastglt.methods.oneshot import OneShot
 from fastglt.methods.options import no_option
@@ -14,11 +17,16 @@ from fastglt.methods.random import RandomPruning
 from fastglt.methods.rigl import RigL
 from fastglt.methods.snip import SNIP
 from fastglt.methods.ugs import UGS
+from fastglt.methods.wdglt import WDGLT
 
 __all__ = [
+    "ACE",
+    "DGLT",
+    "GEBT",
     "METHODS",
     "SNIP",
     "UGS",
+    "WDGLT",
     "Budget",
     "FastGLT",
     "FixedMasks",
@@ -34,7 +42,8 @@ __all__ = [
 ]
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS)
+    method.name: method
+    for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS, WDGLT, ACE, GEBT, DGLT)
 }
 
 

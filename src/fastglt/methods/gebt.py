@@ -29,14 +29,14 @@ class GEBT(Method):
 
     draw_every: int = 5  # epochs between two draws
     window: int = 5  # earlier draws that a new one is compared with
-    distance: float = 0.1  # mean distance to them below which a mask has settled
+    distance: float = 0.1  # mean share of elements that differ from them, below which a mask has settled
 
     def __post_init__(self) -> None:
         for option in ("draw_every", "window"):
             if getattr(self, option) < 1:
                 raise InputError(f"{option} must be at least 1 (got {getattr(self, option)})")
-        if not self.distance > 0:
-            raise InputError(f"distance must be positive (got {self.distance})")
+        if not 0 < self.distance <= 1:
+            raise InputError(f"distance must lie in (0, 1] (got {self.distance})")
 
     @property
     def latest(self) -> int:
