@@ -8,10 +8,46 @@ import torch
 from torch import Tensor
 
 from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
+from fastglt.masks import Mask, Masks
 from fastglt.methods import Budget, FixedMasks, Method
 from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.training import Training, train
-from tests.helpers import method_of, sparse_task, training_of
+from tests.helpers import method_of, randn, sparse_task, training_of
+
+
+class Busy(Method):
+    """Uses all that a method may keep in a training: tensors it trains, what it remembers, weights that return."""
+
+    name = "busy"
+    summary = "for these tests"
+
+    def begin(self, training: Training) -> None:
+        self.prune(training)
+        training.begin_stage("busy", soft_edges=True, regrow=True, extra={"scale": torch.ones(3), "idle": randn(2)})
+
+    def extra_loss(self, training: Training, logits: Tensor) -> Tensor:
+        return (logits * training.extra["scale"]).square().mean()
+
+    def before_step(self, training: Training) -> None:
+        for name, weight in training.weights.items():
+            assert weight.grad is not None
+            training.memory[name] = 0.9 * training.memory.get(name, torch.zeros_like(weight)) + weight.grad.abs()
+
+    def after_step(self, training: Training) -> None:
+        self.prune(training)
+
+    def after_epoch(self, training: Training) -> None:
+        training.memory["epochs"] = torch.tensor(training.epoch)
+
+    def prune(self, training: Training) -> None:
+        """What the gradients speak for stays."""
+        scores = {
+            name: weight.detach().abs() + training.memory.get(name, torch.zeros(1))
+            for name, weight in training.weights.items()
+        }
+        weights = {name: Mask(score > score.median()) for name, score in scores.items()}
+        training.apply(Masks(edges=training.masks.edges, weights=weights))
+
 
 SHORT = Budget(oneshot_epochs=3, denoise_epochs=7, interval=2, lr=0.01)  # the last interval is cut short
 CASES: dict[str, tuple[Method, Network]] = {
@@ -22,6 +58,7 @@ CASES: dict[str, tuple[Method, Network]] = {
     "fastglt, edges only": (method_of("fastglt", 0.4, 0.0, budget=SHORT), GCN(12, 8, 3)),
     "oneshot": (method_of("oneshot", 0.4, 0.8, budget=SHORT), GCN(12, 8, 3)),
     "random": (method_of("random", 0.4, 0.8, budget=SHORT), GCN(12, 8, 3)),
+    "busy": (Busy(budget=SHORT), GCN(12, 8, 3)),
     "dense": (FixedMasks(budget=SHORT), GCN(12, 8, 3)),
     "fastglt, sparse features": (method_of("fastglt", 0.4, 0.8, budget=SHORT), GCN(60, 8, 3)),
     "gebt": (method_of("gebt", 0.4, 0.8, budget=SHORT, draw_every=1, window=2, distance=1e-9), GCN(12, 8, 3)),
@@ -91,11 +128,22 @@ def test_a_run_goes_through_its_stages(case: str) -> None:
         "fastglt, random start": {"warm-up", "denoise"},
         "oneshot": {"oneshot", "train"},
         "random": {"train"},
+        "busy": {"busy"},
         "dense": {"train"},
         "gebt": {"draw", "train"},
         "dglt": {"transition", "train"},
     }
     assert stages == expected.get(case, expected["fastglt"])
+
+
+def test_extra_tensors_and_memory_are_packed_and_regrowing_goes_on() -> None:
+    training = restored("busy", 3)
+    assert list(training.extra) == ["scale", "idle"]
+    assert training.extra["scale"].requires_grad
+    assert not torch.equal(training.extra["scale"], torch.ones(3))
+    assert int(training.memory["epochs"]) == 3
+    assert training.regrow
+    assert len(list(training.optimizer)) == 4 + 1 + 2  # parameters, edge scores, extra tensors
 
 
 def test_what_was_packed_does_not_follow_the_training() -> None:

@@ -43,6 +43,9 @@ def some_masks() -> Masks:
     return Masks(edges=drop(60, 0, 7, 20, 21, 59), weights={name: Mask(kept) for name, kept in halves.items()})
 
 
+WIDTHS = {"layer1.weight": (12, 8), "layer2.weight": (8, 3)}
+
+
 class TestScores:
     @pytest.mark.parametrize(
         ("one", "other", "better"),
@@ -163,6 +166,263 @@ class TestMasks:
         assert (record.edges_dropped, record.edges_grown) == (1, 4)
         assert record.weights_dropped == old["layer1.weight"].count - kept_in_row
         assert record.weights_grown == 8 - kept_in_row + 24 - old["layer2.weight"].count
+
+    def test_the_graph_is_built_anew_only_if_its_edges_change(self) -> None:
+        training = training_of(masks=some_masks())
+        before = training.graph
+        assert before is not training.task.graph
+        training.apply(Masks(edges=drop(60, 0, 7, 20, 21, 59), weights=Masks.full(60, WIDTHS).weights))
+        assert training.graph is before
+        training.apply(Masks(edges=drop(60, 0, 7, 20, 21, 58), weights=training.masks.weights))
+        assert training.graph is not before
+        assert training.graph.num_edges == 55
+        training.apply(Masks.full(60, WIDTHS))
+        assert training.graph is training.task.graph
+
+
+class TestHooks:
+    def test_an_extra_loss_sees_the_training_nodes_or_all_nodes(self) -> None:
+        seen: list[tuple[int, ...]] = []
+
+        class Looking(Hooks):
+            def extra_loss(self, training: Training, logits: Tensor) -> None:
+                seen.append(tuple(logits.shape))
+
+        class LookingAtAll(Looking):
+            all_nodes = True
+
+        one, other = (training_of(network=GCN(12, 8, 3, dropout=0.0)) for _ in range(2))
+        one.run_epoch(Looking())
+        other.run_epoch(LookingAtAll())
+        assert seen == [(12, 3), (30, 3)]
+        assert one.history[0].loss == pytest.approx(other.history[0].loss)  # the task's loss stays with its own
+        for name, value in one.network.state_dict().items():
+            torch.testing.assert_close(value, other.network.state_dict()[name])
+
+    def test_all_nodes_may_be_wanted_in_one_epoch_and_not_in_another(self) -> None:
+        seen: list[int] = []
+
+        class Now(Hooks):
+            def wants_all_nodes(self, training: Training) -> bool:
+                return training.epoch == 1
+
+            def extra_loss(self, training: Training, logits: Tensor) -> None:
+                seen.append(len(logits))
+
+        training = training_of()
+        for _ in range(3):
+            training.run_epoch(Now())
+        assert seen == [12, 30, 12]
+
+    def test_before_a_step_the_gradients_of_pruned_weights_are_there(self) -> None:
+        found: dict[str, Tensor] = {}
+
+        class Noting(Hooks):
+            def before_step(self, training: Training) -> None:
+                found.update({name: gradient_of(weight).clone() for name, weight in training.weights.items()})
+
+        training = training_of(masks=some_masks())
+        torch.manual_seed(derive(training.seed, "epoch", 0))
+        training.network.train()
+        loss = training.task.loss(training.logits(training.task.train), training.task.train)
+        expected = torch.autograd.grad(loss, list(training.weights.values()))
+        training.run_epoch(Noting())
+        for (name, gradient), dense in zip(found.items(), expected, strict=True):
+            torch.testing.assert_close(gradient, dense)
+            assert bool(gradient[~some_masks().weights[name].kept].any())
+
+    def test_before_a_step_gradients_can_be_changed_but_pruned_weights_stay(self) -> None:
+        class Pushing(Hooks):
+            def before_step(self, training: Training) -> None:
+                for parameter in training.network.parameters():
+                    parameter.grad = torch.full_like(parameter, -1.0)
+
+        training = training_of(masks=some_masks())
+        training.begin_stage("push", weight_decay=0.0)
+        before = {name: weight.detach().clone() for name, weight in training.weights.items()}
+        training.run_epoch(Pushing())
+        for name, weight in training.weights.items():  # Adam's first step is the learning rate
+            kept = training.masks.weights[name].kept
+            torch.testing.assert_close(weight.detach(), torch.where(kept, before[name] + 0.01, 0.0))
+
+    def test_a_tensor_whose_gradient_is_taken_away_stays(self) -> None:
+        class Holding(Hooks):
+            def before_step(self, training: Training) -> None:
+                training.weights["layer1.weight"].grad = None
+
+        training, start = training_of(), GCN(12, 8, 3)
+        training.run_epoch(Holding())
+        assert torch.equal(training.weights["layer1.weight"], start.layer1.weight)
+        assert not torch.equal(training.weights["layer2.weight"], start.layer2.weight)
+
+    def test_after_a_step_weights_are_corrected_before_they_are_evaluated(self) -> None:
+        class Zeroing(Hooks):
+            def after_step(self, training: Training) -> None:
+                with torch.no_grad():
+                    for parameter in training.network.parameters():
+                        parameter.zero_()
+
+        training = training_of()
+        training.run_epoch(Zeroing())
+        assert training.history[0].val_loss == pytest.approx(math.log(3))  # it knows nothing
+        assert training.best is not None
+        assert not any(value.any() for value in training.best.state.values())
+
+    def test_within_an_epoch_it_is_not_yet_counted(self) -> None:
+        seen: list[int] = []
+
+        class Counting(Hooks):
+            def before_step(self, training: Training) -> None:
+                seen.append(training.epoch)
+
+            def after_step(self, training: Training) -> None:
+                seen.append(training.epoch)
+
+        training = training_of()
+        training.run_epoch(Counting())
+        training.run_epoch(Counting())
+        assert seen == [0, 0, 1, 1]
+
+    def test_what_is_computed_with_can_be_replaced(self) -> None:
+        """In a step and in its evaluation alike; factors are those of all edges, pruned or not."""
+        factors = torch.linspace(0.2, 1, 60)
+
+        class Halving(Hooks):
+            def soften(self, training: Training) -> tuple[Tensor | None, dict[str, Tensor]]:
+                return factors, {"layer1.weight": training.weights["layer1.weight"] / 2}
+
+        training, halved = training_of(masks=some_masks()), GCN(12, 8, 3)
+        training.hooks = Halving()
+        training.network.eval()
+        with torch.no_grad():
+            halved.layer1.weight.mul_(0.5)
+        twin = training_of(network=halved, masks=some_masks())
+        twin.network.eval()
+        expected = twin.network(twin.task.x, twin.graph, factors[some_masks().edges.kept])
+        torch.testing.assert_close(training.logits(None), expected)
+        training.run_epoch(Halving())
+        training.network.eval()
+        task, learnt = training.task, training.weights["layer1.weight"].detach()
+        inputs = task.x, training.graph, factors[some_masks().edges.kept], task.val
+        val = functional_call(training.network, {"layer1.weight": learnt / 2}, inputs).detach()
+        assert training.history[0].val_loss == pytest.approx(float(task.loss(val, task.val)))
+        assert not torch.equal(learnt, twin.weights["layer1.weight"] * 2)
+
+
+def gradient_of(tensor: Tensor) -> Tensor:
+    assert tensor.grad is not None
+    return tensor.grad
+
+
+class TestStages:
+    def test_with_regrow_pruned_weights_are_trained_and_keep_their_moments(self) -> None:
+        training = training_of(masks=some_masks())
+        training.begin_stage("regrow", regrow=True)
+        training.run_epoch(Hooks())
+        name, pruned = "layer2.weight", ~some_masks().weights["layer2.weight"].kept
+        weight = training.weights[name]
+        assert bool(weight[pruned].any())
+        training.apply(training.masks)
+        assert not weight[pruned].any()
+        assert bool(training.optimizer.state[weight]["exp_avg"][pruned].any())
+
+    def test_without_it_they_lose_both(self) -> None:
+        training = training_of()
+        training.run_epoch(Hooks())
+        training.apply(some_masks())
+        name, pruned = "layer2.weight", ~some_masks().weights["layer2.weight"].kept
+        assert not training.weights[name][pruned].any()
+        assert not training.optimizer.state[training.weights[name]]["exp_avg"][pruned].any()
+
+    def test_regrowing_ends_with_its_stage(self) -> None:
+        training = training_of(masks=some_masks())
+        training.begin_stage("regrow", regrow=True)
+        training.begin_stage("train")
+        training.run_epoch(Hooks())
+        for name, mask in some_masks().weights.items():
+            assert not training.weights[name][~mask.kept].any()
+
+    def test_extra_tensors_are_trained_without_decay(self) -> None:
+        class Pulling(Hooks):
+            def extra_loss(self, training: Training, logits: Tensor) -> Tensor:
+                return -training.extra["pulled"].sum()
+
+        given = {"pulled": torch.tensor([1.0, 2.0]), "idle": torch.ones(3)}
+        training = training_of()
+        training.begin_stage("extra", extra=given, weight_decay=100.0)
+        training.run_epoch(Pulling())
+        assert training.extra["pulled"].tolist() == pytest.approx([1.01, 2.01])  # one step of Adam
+        assert training.extra["idle"].tolist() == [1, 1, 1]
+        assert given["pulled"].tolist() == [1, 2]  # the caller's stay as they are
+        training.begin_stage("plain")
+        assert training.extra == {}
+
+    def test_memory_outlives_stages(self) -> None:
+        training = training_of()
+        training.memory["seen"] = torch.ones(2)
+        training.begin_stage("next")
+        training.rewind()
+        assert list(training.memory) == ["seen"]
+
+
+class TestRewind:
+    def rewound(self) -> Training:
+        training = training_of(masks=some_masks())
+        training.begin_stage("soft", soft_edges=True, soft_weights=True)
+        for _ in range(3):
+            training.run_epoch(Hooks())
+        training.apply(Masks(edges=drop(60, 4), weights=some_masks().weights))
+        training.rewind()
+        return training
+
+    def test_the_network_is_the_initial_one_under_the_masks_in_force(self) -> None:
+        training = self.rewound()
+        fresh = training_of(masks=Masks(edges=drop(60, 4), weights=some_masks().weights))
+        for name, value in fresh.network.state_dict().items():
+            assert torch.equal(training.network.state_dict()[name], value)
+        training.network.eval()
+        fresh.network.eval()
+        assert torch.equal(training.logits(None), fresh.logits(None))
+
+    def test_soft_scores_moments_and_the_best_epoch_are_gone_but_not_what_happened(self) -> None:
+        training = self.rewound()
+        assert training.edge_score is None
+        assert training.weight_score == {}
+        assert not training.optimizer.state
+        assert training.best is None
+        assert (training.epoch, len(training.history)) == (3, 3)
+
+    def test_it_trains_on_as_from_the_start(self) -> None:
+        training = self.rewound()
+        fresh = training_of(masks=training.masks)
+        fresh.epoch = training.epoch  # the same random numbers
+        for one in (training, fresh):
+            one.begin_stage("train")
+            one.run_epoch(Hooks())
+        for name, value in fresh.network.state_dict().items():
+            assert torch.equal(training.network.state_dict()[name], value)
+
+    def test_the_start_itself_is_left_alone(self) -> None:
+        network = GCN(12, 8, 3)
+        training = training_of(network=network)
+        training.rewind()
+        training.run_epoch(Hooks())
+        assert all(torch.equal(a, b) for a, b in zip(network.parameters(), GCN(12, 8, 3).parameters(), strict=True))
+
+
+def test_a_round_keeps_its_best_epoch() -> None:
+    training = training_of()
+    training.run_epoch(Hooks())
+    first = training.best
+    assert first is not None
+    training.end_round()
+    training.rewind()
+    training.begin_stage("again")
+    for _ in range(3):
+        training.run_epoch(Hooks())
+    training.end_round()
+    assert training.rounds == [first, training.best]
+    assert first.epoch == 1 < training.rounds[1].epoch
 
 
 class TestSoftMasks:

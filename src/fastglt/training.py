@@ -113,9 +113,8 @@ class Training:
         self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
         self.stage, self.target, self.best, self.regrow = name, target, None, regrow
         device = self.task.y.device
-        self.extra = (
-            {} if extra is None else {key: part.detach().to(device).requires_grad_() for key, part in extra.items()}
-        )
+        copies = {key: part.detach().to(device, copy=True) for key, part in (extra or {}).items()}
+        self.extra = {key: part.requires_grad_() for key, part in copies.items()}
         if not soft_edges:
             self.edge_score = None
         elif self.edge_score is None:
@@ -139,7 +138,7 @@ class Training:
     def rewind(self) -> None:
         """Back to Θ0 under the masks in force, without soft scores; the next stage brings a fresh optimiser."""
         self.network.load_state_dict(self._start.state_dict())
-        self.edge_score = None
+        self.edge_score, self.weight_score, self._soft = None, {}, {}
         self.end_stage()
         self.apply(self.masks)
 
