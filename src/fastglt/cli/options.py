@@ -57,22 +57,30 @@ def check_checkpoints(seconds: float) -> None:
 def build_experiment(
     *,
     training: dict[str, Any],
+    options: dict[str, Any],
     graph_sparsity: float,
     weight_sparsity: float,
     **arguments: Any,
 ) -> "Experiment":
-    """An experiment with the paper's budget for its dataset and model, except for what `training` says."""
+    """An experiment with the paper's budget and the method's published options for its dataset and model.
+
+    What `training` and `options` say wins.
+    """
     from dataclasses import asdict
 
     from fastglt.experiment import Experiment
     from fastglt.methods import Budget, Targets
+    from fastglt.methods.published import options_for
     from fastglt.paper import budget_for
 
-    defaults = asdict(budget_for(arguments["dataset"].lower(), arguments["model"]))
+    dataset, model = arguments["dataset"].lower(), arguments["model"]
+    published = options_for(arguments.get("method", ""), dataset, model)
+    defaults = asdict(budget_for(dataset, model))
     defaults["interval"] = min(defaults["interval"], training.get("denoise_epochs", defaults["interval"]))
     return Experiment(
         targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
         budget=Budget(**{**defaults, **training}),
+        options={**published, **options},
         **arguments,
     )
 

@@ -55,7 +55,8 @@ class WDGLT(Rounds):
         inside = inside[inside.any(1) & ~inside.all(1)]
         if not len(inside):
             return None
-        (left, left_real), (right, right_real) = self._drawn(inside, order), self._drawn(~inside, order)
+        left, left_real = draw(inside, order, self.transport_nodes)
+        right, right_real = draw(~inside, order, self.transport_nodes)
         distances = sinkhorn(
             outputs[left],
             outputs[right],
@@ -78,15 +79,20 @@ class WDGLT(Rounds):
             with torch.no_grad():
                 training.edge_score.clamp_(0, 1)
 
-    def _drawn(self, wanted: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-        """The first few wanted nodes in an order, for each row of `wanted`; short rows are filled up.
 
-        Returns node ids, and which of them are real.
-        """
-        rank = wanted.cumsum(1)
-        row, place = (wanted & (rank <= self.transport_nodes)).nonzero().unbind(1)
-        width = int(wanted.sum(1).clamp(max=self.transport_nodes).max())
-        nodes, real = order.new_zeros(len(wanted), width), wanted.new_zeros(len(wanted), width)
-        nodes[row, rank[row, place] - 1] = order[place]
-        real[row, rank[row, place] - 1] = True
-        return nodes, real
+def draw(wanted: Tensor, order: Tensor, limit: int) -> tuple[Tensor, Tensor]:
+    """The first `limit` wanted nodes for each row of `wanted`, whose columns are nodes in an order.
+
+    Returns the nodes, a row each, and which of them are real: short rows are filled up.
+
+    >>> nodes, real = draw(torch.tensor([[True, True, True], [False, False, True]]), torch.tensor([7, 5, 6]), 2)
+    >>> nodes.tolist(), real.tolist()
+    ([[7, 5], [6, 0]], [[True, True], [True, False]])
+    """
+    rank = wanted.cumsum(1)
+    row, place = (wanted & (rank <= limit)).nonzero().unbind(1)
+    shape = len(wanted), min(limit, int(rank.max()))
+    nodes, real = order.new_zeros(shape), wanted.new_zeros(shape)
+    nodes[row, rank[row, place] - 1] = order[place]
+    real[row, rank[row, place] - 1] = True
+    return nodes, real
