@@ -68,4 +68,4 @@ def kept_weights(training: Training) -> list[bool]:
 
 def flat(mask: Mask) -> list[bool]:
     """A mask as a list."""
-    return mask.kept.flatten().tolist()  # type: ignore[no-any-return]
+    return mask.kept.flatten().tolist()
