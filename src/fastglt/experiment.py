@@ -19,7 +19,7 @@ from fastglt.judge.cost import count_macs
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.methods.own import code_digest
-from fastglt.models import BACKBONES, Backbone
+from fastglt.models import BACKBONES, Backbone, Network
 from fastglt.phases import Progress, train_fixed
 from fastglt.process import keep_freed_memory
 from fastglt.run_folder import RunFolder
@@ -77,15 +77,20 @@ class Experiment:
         kernels.set_threads(threads)
         return threads
 
-    def load(self) -> tuple[Dataset, Task]:
-        """The data, which runs that differ in other things can share."""
-        dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
-        return dataset, Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
+    def prepare(self, like: "Prepared | None" = None) -> "Prepared":
+        """Load and check everything that can be checked before training.
 
-    def prepare(self, data: tuple[Dataset, Task] | None = None) -> "Prepared":
-        """Load what is not given, and check everything that can be checked before training."""
-        dataset, task = self.load() if data is None else data
-        network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
+        What it shares with another one that differs in method, targets, budget or seed alone is taken from there.
+        """
+        if like is None:
+            dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
+            task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
+        else:
+            dataset, task = like.dataset, like.task
+        if like is not None and like.experiment.seed == self.seed:
+            network: Network = like.network
+        else:
+            network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
         assert isinstance(network, Backbone)
         method = self.make_method()
         check_targets(network, task, method)

@@ -1,7 +1,6 @@
 """`fastglt find`: from a dataset and a model to a ticket on disk."""
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +8,7 @@ import typer
 
 from fastglt.cli import arguments
 from fastglt.cli.arguments import HOW, RUN, WHAT
-from fastglt.cli.options import build_experiment, check_checkpoints, given, method_options
+from fastglt.cli.options import as_file_name, build_experiment, check_checkpoints, given, method_options
 
 if TYPE_CHECKING:
     from fastglt.experiment import Prepared
@@ -147,7 +146,6 @@ def _default_folder(prepared: "Prepared") -> Path:
     from fastglt.run_folder import settings_digest
 
     settings = prepared.settings
-    dataset = re.sub(r"[^\w.-]", "_", prepared.dataset.name.partition(":")[0])
-    name = f"{dataset}-{prepared.network.name}-{prepared.method.name}"
+    name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.name}-{prepared.method.name}"
     name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}-s{settings['seed']}"
     return Path("runs") / f"{name}-{settings_digest(settings)}"

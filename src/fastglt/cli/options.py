@@ -1,5 +1,6 @@
 """From options to an experiment, and a YAML file as the source of a command's defaults."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,15 @@ def split_options(texts: Sequence[str]) -> dict[str, str]:
             raise InputError(f"an option must be given once (got '{name}' twice)")
         found[name] = value
     return found
+
+
+def as_file_name(dataset: str) -> str:
+    """A dataset's name as a part of a folder's.
+
+    >>> as_file_name("my/graph.npz"), as_file_name("synthetic:nodes=60")
+    ('my_graph.npz', 'synthetic')
+    """
+    return re.sub(r"[^\w.-]", "_", dataset.partition(":")[0])
 
 
 def check_checkpoints(seconds: float) -> None:

@@ -6,14 +6,13 @@ import sys
 import time
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from fastglt.run_folder import RunFolder
     from fastglt.training import Training
 
 _LINE_EVERY = 15.0  # seconds between lines where there is no terminal
@@ -93,12 +92,18 @@ class Notes:
             typer.echo(text, err=True)
 
 
+class Stoppable(Protocol):
+    """A run, or several, that stop after the epoch which is running once they are told to."""
+
+    stop: bool
+
+
 @contextlib.contextmanager
-def stop_cleanly(folder: "RunFolder") -> Iterator[None]:
+def stop_cleanly(running: Stoppable) -> Iterator[None]:
     """Ctrl-C or a termination request: finish the epoch, write a checkpoint, say how to go on."""
 
     def ask(signum: int, frame: FrameType | None) -> None:
-        folder.stop = True
+        running.stop = True
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C does not wait
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,0 +1,79 @@
+"""What a comparison consists of: a dense twin for every seed, and a ticket for every experiment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastglt.experiment import Experiment, Prepared
+from fastglt.run_folder import RunFolder, settings_digest
+
+DENSE = "dense"  # stands where a ticket has its method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One process's work, in one folder: a ticket (search and isolation), or a dense twin."""
+
+    method: str  # its name, or DENSE
+    experiment: Experiment
+    settings: Mapping[str, Any]  # all that decides the result
+    folder: Path
+    twin: Path | None = None  # the folder of a ticket's dense twin
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is the dense twin of a seed's tickets."""
+        return self.method == DENSE
+
+    @property
+    def name(self) -> str:
+        """In words, for people."""
+        return f"{self.method}{self._sparsities(' ')} seed {self.experiment.seed}"
+
+    def open_folder(self, *, checkpoint_every: float = 10.0) -> RunFolder:
+        """Its folder, which knows whether it is finished."""
+        return RunFolder(self.folder, self.settings, checkpoint_every=checkpoint_every)
+
+    def _sparsities(self, separator: str) -> str:
+        targets = self.experiment.targets
+        if self.is_dense:
+            return ""
+        return f"{separator}g{100 * targets.graph_sparsity:g}{separator}w{100 * targets.weight_sparsity:g}"
+
+    @classmethod
+    def of(cls, prepared: Prepared, out: Path, *, twin: Path | None) -> "Run":
+        """The run that prepared things make: a ticket with its twin, or without one a twin."""
+        experiment = prepared.experiment
+        settings = settings_of(prepared, dense=twin is None)
+        run = cls(
+            method=DENSE if twin is None else prepared.method.name,
+            experiment=experiment,
+            settings=settings,
+            folder=out,
+            twin=twin,
+        )
+        name = f"{run.method}{run._sparsities('-')}-s{experiment.seed}-{settings_digest(settings)}"
+        return cls(**{**vars(run), "folder": out / name})
+
+
+def settings_of(prepared: Prepared, *, dense: bool) -> dict[str, Any]:
+    """What tells a run from others; a ticket's says that its twin is elsewhere."""
+    return prepared.dense_settings if dense else {**prepared.settings, "dense": False}
+
+
+def plan(experiments: Sequence[Experiment], out: Path) -> list[Run]:
+    """All runs, each twin before the first of its tickets, with everything checked that can be without training.
+
+    The experiments differ in method, targets, budget and seed alone. A folder's name has a digest of the settings,
+    so whatever is changed, nothing of another comparison is used or overwritten.
+    """
+    runs: dict[Path, Run] = {}
+    prepared: Prepared | None = None
+    for experiment in experiments:
+        prepared = experiment.prepare(like=prepared)
+        twin = Run.of(prepared, out, twin=None)
+        ticket = Run.of(prepared, out, twin=twin.folder)
+        for run in (twin, ticket):
+            runs.setdefault(run.folder, run)
+    return list(runs.values())

@@ -1,0 +1,129 @@
+"""The processes of a comparison: so many at a time, stopped cleanly, and one that dies takes no other with it."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastglt.compare.plan import Run
+from fastglt.compare.worker import STOPPED
+from fastglt.errors import FastGLTError
+from fastglt.storage import disk_errors
+
+_LOOK_EVERY = 0.05  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: with metrics, or with the reason why there are none."""
+
+    run: Run
+    metrics: Mapping[str, Any] | None = None
+    reason: str = ""
+
+
+class Workers:
+    """Runs in processes of their own. What a run prints is kept, as a log, if it fails."""
+
+    def __init__(self, jobs: int, *, logs: Path, checkpoint_every: float = 10.0) -> None:
+        self.jobs, self.logs, self.checkpoint_every = jobs, logs, checkpoint_every
+        self.stop = False  # set it, and every run stops after its epoch, with a checkpoint
+
+    def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
+        """Outcomes as they come in; KeyboardInterrupt if runs were stopped."""
+        waiting, running, ended = deque(runs), list[_Process](), 0
+        try:
+            while running or (waiting and not self.stop):
+                while waiting and len(running) < self.jobs and not self.stop:
+                    running.append(_Process(waiting.popleft(), self.logs, self.checkpoint_every))
+                if self.stop:
+                    for process in running:
+                        process.ask_to_stop()
+                for process in [process for process in running if process.has_ended]:
+                    running.remove(process)
+                    outcome = process.outcome()
+                    if outcome is not None:
+                        ended += 1
+                        yield outcome
+                time.sleep(_LOOK_EVERY if running else 0)
+        finally:
+            for process in running:
+                process.kill()
+            with contextlib.suppress(OSError):
+                self.logs.rmdir()  # if nothing has failed
+        if ended < len(runs):
+            raise KeyboardInterrupt(f"{ended} of {len(runs)} runs")
+
+
+class _Process:
+    """One run's process, in a session of its own: Ctrl-C is for the process that started it."""
+
+    def __init__(self, run: Run, logs: Path, checkpoint_every: float) -> None:
+        self._run, self._log = run, logs / f"{run.folder.name}.txt"
+        job = {
+            "experiment": run.experiment.to_json(),
+            "folder": str(run.folder),
+            "dense": run.is_dense,
+            "checkpoint_every": checkpoint_every,
+        }
+        with disk_errors(self._log, "write"):
+            logs.mkdir(parents=True, exist_ok=True)
+            log = self._log.open("wb")
+        with log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "fastglt.compare.worker", json.dumps(job)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def ask_to_stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.ask_to_stop()
+        self._log.unlink(missing_ok=True)
+
+    def outcome(self) -> Outcome | None:
+        """How the run ended; None if it was stopped, to go on another time."""
+        self.ask_to_stop()  # closes the pipe
+        code = self._process.returncode
+        if code not in (0, STOPPED):
+            return Outcome(run=self._run, reason=_reason(code, self._log))
+        self._log.unlink(missing_ok=True)
+        if code == STOPPED:
+            return None
+        try:
+            return Outcome(run=self._run, metrics=self._run.open_folder().result())
+        except FastGLTError as error:
+            return Outcome(run=self._run, reason=str(error))
+
+
+def _reason(code: int, log: Path) -> str:
+    """Why a process failed: the signal that ended it, or the last thing it said."""
+    if code < 0:
+        log.unlink()
+    if code == -signal.SIGKILL:
+        return "it was killed, as it is when memory runs out; try fewer --jobs or a smaller --hidden"
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
+    lines = log.read_text(errors="replace").strip().splitlines()
+    if len(lines) > 1:
+        return f"{lines[-1]} (see '{log}')"
+    log.unlink()
+    return lines[0] if lines else f"it ended with exit code {code}"
