@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from fastglt import GAT, GCN, GIN, Budget, InputError, evaluate, find_ticket
-from fastglt.find import find
+from fastglt.find import Found, find
 from fastglt.fitting import as_network
 from fastglt.methods import Targets, make
 from fastglt.models import PyGNetwork
@@ -106,6 +106,47 @@ def test_a_search_can_bring_its_dense_twin() -> None:
     verdict = evaluate(found.ticket, None, toy_data(), seeds=[0])
     assert verdict.dense_scores == (found.phases["dense"].best.scores.test,)
     assert verdict.ticket_scores == (found.phases["isolated"].best.scores.test,)
+
+
+class TestRounds:
+    def found(self, method: str, **options: Any) -> Found:
+        task = Task.from_data(toy_data())
+        targets = Targets(graph_sparsity=0.3, weight_sparsity=0.8)
+        chosen = make(method, targets=targets, budget=QUICK, **options)
+        return find(as_network("gcn", task, hidden=8, seed=0), task, chosen, seed=0)
+
+    def test_an_iterative_method_gives_a_ticket_for_each(self) -> None:
+        found = self.found("ugs", round_epochs=2, edge_share=0.2, weight_share=0.5)
+        # 60 edges: 20 %, then 36 % is beyond 30 %; 72 weights: 50 %, 75 %, then 80 %
+        kept = [(ticket.masks.edges.count, ticket.masks.weights_kept) for ticket in found.rounds]
+        assert kept == [(48, 36), (42, 18), (42, 14)]
+        assert [ticket.config["round"] for ticket in found.rounds] == [1, 2, 3]
+        for ticket in found.rounds:
+            assert list(ticket.scores) == [
+                f"search{part}_{s}" for part in ("", "_unweighted") for s in ("val", "test")
+            ]
+
+    def test_the_last_one_is_the_ticket(self) -> None:
+        found = self.found("ugs", round_epochs=2, edge_share=0.2, weight_share=0.5)
+        *_, last = found.rounds
+        assert last.masks == found.ticket.masks
+        assert all(torch.equal(value, found.ticket.weights[name]) for name, value in last.weights.items())
+        assert last.scores["search_test"] == found.ticket.scores["search_test"]
+        assert "round" not in found.ticket.config
+        assert found.phases["search"].rounds[-1] is found.phases["search"].best
+
+    def test_rounds_that_are_not_trained_give_none(self) -> None:
+        found = self.found("ugs", round_epochs=2, edge_share=0.2, weight_share=0.5, train_rounds=False)
+        assert [ticket.masks.weights_kept for ticket in found.rounds] == [14]
+        assert len(found.phases["search"].history) == 3 * 2 + 2
+
+    def test_other_methods_have_none(self) -> None:
+        assert self.found("fastglt").rounds == ()
+
+    def test_dense_and_isolated_runs_go_by_the_budget_and_the_search_by_its_own(self) -> None:
+        found = self.found("ugs", round_epochs=2, edge_share=0.2, weight_share=0.5)
+        epochs = {name: len(result.history) for name, result in found.phases.items()}
+        assert epochs == {"search": 12, "isolated": QUICK.epochs, "dense": QUICK.epochs}
 
 
 def test_data_without_test_nodes_has_no_test_scores() -> None:

@@ -74,7 +74,7 @@ class RunFolder(Journal):
 
     def _sweep(self, finished: bool) -> None:
         """Remove what a kill may have left half-written and, once the run is finished, its checkpoints."""
-        for folder in (self.path, self._checkpoints):
+        for folder in (self.path, self.path / "rounds", self._checkpoints):
             for torn in folder.glob(".*.*"):
                 torn.unlink(missing_ok=True)
         if finished:
