@@ -21,6 +21,7 @@ VALUES = (
     "kernels",
     "messages",
     "optimizer",
+    "transport",
 )
 
 
@@ -86,6 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "optimizer": {"kernels"},
     "masks": {"errors"},
     "schedules": {"errors"},
+    "transport": set(),
     "messages": {"kernels"},
     "graph": {"errors", "masks", "messages"},
     "features": {"kernels"},
@@ -97,7 +99,7 @@ ALLOWED: dict[str, set[str]] = {
         *("errors", "kernels", "masks", "methods", "models", "optimizer", "records", "seeds", "task"),
     },
     "checkpoint": {"container", "masks", "records", "training"},
-    "methods": {"errors", "masks", "schedules", "scores", "seeds", "task", "training"},
+    "methods": {"errors", "masks", "schedules", "scores", "seeds", "task", "training", "transport"},
     "phases": {"masks", "methods", "models", "records", "task", "training"},
     "ticket": {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},  # its file on demand
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
