@@ -144,6 +144,22 @@ class TestNetworks:
         network, method = PyGNetwork(seeded(Reversing)), quick(name, 0.0, 0.5)
         assert counts(train(start(method, network), method).masks) == (60, 36)
 
+    @each_method
+    def test_a_network_may_have_nothing_to_prune(self, name: str) -> None:
+        network, method = PyGNetwork(seeded(pyg.SAGEConv, 12, 3), prunable=[]), quick(name, 0.5, 0.0)
+        assert counts(train(start(method, network), method).masks) == (30, 0)
+
+    @each_method
+    def test_a_graph_may_have_no_edges(self, name: str) -> None:
+        task = dataclasses.replace(toy_task(), graph=Graph.from_edge_index(columns([]), num_nodes=30))
+        method = quick(name, 0.0, 0.5)
+        assert counts(train(start(method, task=task), method).masks) == (0, 60)
+
+    @each_method
+    def test_a_users_model_may_be_of_double_precision(self, name: str) -> None:
+        network, method = PyGNetwork(seeded(pyg.SAGEConv, 12, 3).double()), quick(name, 0.5, 0.5)
+        assert counts(train(start(method, network), method).masks) == (30, 36)
+
 
 class TestDeterminism:
     @each_method

@@ -224,7 +224,7 @@ def _kept(alive: Tensor, sparsity: float, score: Tensor | None, seed: int) -> Te
 def get_masks(training: Training) -> tuple[Tensor, Tensor]:
     """The masks in force as two boolean vectors, one over edges and one over all weights in order."""
     masks = training.masks
-    return masks.edges.kept, flatten({name: mask.kept for name, mask in masks.weights.items()})
+    return masks.edges.kept, flatten({name: mask.kept for name, mask in masks.weights.items()}).bool()  # if none
 
 
 def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
