@@ -5,7 +5,10 @@ measured for this machine or downloaded to it stays out: the cache folder is an 
 """
 
 import os
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +45,28 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The test once with each back end of the kernels."""
     monkeypatch.setenv("FASTGLT_BACKEND", request.param)
     return str(request.param)
+
+
+OwnModule = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnModule]:
+    """Writes a user's module into an empty current folder; methods and imports are put back afterwards."""
+    from fastglt.methods import METHODS
+
+    methods, modules = dict(METHODS), set(sys.modules)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        return path
+
+    yield write
+    METHODS.clear()
+    METHODS.update(methods)
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]

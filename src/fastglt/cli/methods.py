@@ -90,8 +90,8 @@ def _print_all(facts: list[dict[str, Any]]) -> None:
 
     table = Table(caption_justify="left", caption=_CAPTION)
     table.add_column("name", no_wrap=True)
-    table.add_column("what it does", ratio=1)
-    table.add_column("prunes", max_width=17)
+    table.add_column("what it does", ratio=1, overflow="fold")
+    table.add_column("prunes", max_width=17, overflow="fold")
     table.add_column("epochs", justify="right", no_wrap=True)
     for method in facts:
         paper = f"\n[dim]{escape(method['paper'])}[/]" if method["paper"] else ""
@@ -135,7 +135,7 @@ def _print_table(
 
     table = Table(title=title, title_justify="left")
     for heading in headings.values():
-        table.add_column(heading, no_wrap=heading in ("name", "default"))
+        table.add_column(heading, no_wrap=heading in ("name", "default"), overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(row.get(key, "–"))) for key in headings))
     console.print(table)

@@ -14,7 +14,8 @@ from fastglt.schedules import kept_count
 
 Row = dict[str, Any]
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
-_SCORES = tuple(f"{run}_{part}" for run in ("dense", "search", "isolated") for part in ("val", "test"))
+_RUNS = ("dense", "search", "search_unweighted", "isolated")
+_SCORES = tuple(f"{run}_{part}" for run in _RUNS for part in ("val", "test"))
 _COSTS = ("search_epochs", "search_seconds", "isolated_seconds", "dense_seconds", "relative_time")
 _MACS = ("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket")
 

@@ -1,0 +1,98 @@
+"""`--option NAME=VALUE`, on the command line and in a config file; `--method module:Class`."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import OwnModule
+
+from .conftest import SHORT, TINY, Cli
+
+
+def options(folder: Path) -> dict[str, object]:
+    settings: dict[str, dict[str, object]] = json.loads((folder / "run.json").read_text())["settings"]
+    return settings["options"]
+
+
+def test_options_reach_the_method_in_its_types(find: Cli, tmp_path: Path) -> None:
+    given = ("--option", "round-epochs=2", "--option", "train_rounds=no", "--option", "weight_share=0.9")
+    result = find("--method", "ugs", *given, "--json", "--quiet", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    assert result.document["search_epochs"] == 2 * 6  # five rounds of masks, and one training
+    found = options(tmp_path / "run")
+    assert (found["round_epochs"], found["train_rounds"], found["weight_share"]) == (2, False, 0.9)
+
+
+@pytest.mark.parametrize("text", ["option: [swap_fraction=0.1, ramp=1]", "option: {swap_fraction: 0.1, ramp: 1}"])
+def test_options_in_a_config_file(cli: Cli, tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.yaml").write_text(text)
+    arguments = ("--dataset", TINY, *SHORT, "--quiet", "--config", tmp_path / "run.yaml")
+    result = cli("find", *arguments, "--decay", "2", "--out", tmp_path / "a")
+    assert result.code == 0, result.err
+    found = options(tmp_path / "a")
+    assert (found["swap_fraction"], found["ramp"], found["decay"]) == (0.1, 1.0, 2.0)
+
+
+def test_one_option_in_a_config_file_gives_way_to_the_command_line(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("option: ramp=1")
+    arguments = ("--dataset", TINY, *SHORT, "--quiet", "--config", tmp_path / "run.yaml")
+    assert cli("find", *arguments, "--option", "ramp=0.5", "--out", tmp_path / "a").code == 0
+    assert options(tmp_path / "a")["ramp"] == 0.5
+
+
+BAD = {
+    "unknown": (
+        ("--option", "speed=3"),
+        "method 'fastglt' has no option 'speed'; it takes decay, edge_score, ramp, start, swap_fraction",
+    ),
+    "of another method": (
+        ("--method", "random", "--option", "ramp=1"),
+        "'random' has no option 'ramp'; it takes none",
+    ),
+    "wrong type": (
+        ("--option", "ramp=steep"),
+        "option 'ramp' of method 'fastglt' must be a number (got 'steep')",
+    ),
+    "refused by the method": (("--option", "ramp=7"), "ramp must lie in (0, 1] (got 7.0)"),
+    "no value": (("--option", "ramp"), "--option must be NAME=VALUE (got 'ramp')"),
+    "no name": (("--option", "=1"), "--option must be NAME=VALUE (got '=1')"),
+    "twice": (("--option", "ramp=1", "--option", "ramp=0.5"), "an option must be given once (got 'ramp' twice)"),
+    "twice in two ways": (("--option", "ramp=1", "--ramp", "1"), "an option must be given once (got 'ramp' twice)"),
+    "unknown module": (("--method", "no_such:Thing"), "'no_such' of method 'no_such:Thing' must be importable"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_options_are_one_clear_line(
+    find: Cli, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = find(*arguments, "--out", tmp_path / "run")
+    assert (result.code, message in result.err, "Traceback" in result.err) == (2, True, False), result.err
+    assert not (tmp_path / "run").exists()
+
+
+MINE = """
+from dataclasses import dataclass
+from fastglt.methods.random import RandomPruning
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(RandomPruning):
+    name = "mine"
+    summary = "for tests"
+    strength: int = 1
+"""
+
+
+def test_another_version_of_a_users_method_is_another_run(find: Cli, own_module: OwnModule) -> None:
+    own_module("versioned", MINE)
+    for _ in range(2):
+        assert find("--method", "versioned:Mine", "--quiet", "--out", "run").code == 0
+    del sys.modules["versioned"]
+    importlib.invalidate_caches()
+    own_module("versioned", MINE.replace("int = 1", "int = 1 + 0"))
+    result = find("--method", "versioned:Mine", "--quiet", "--out", "run")
+    assert result.code == 2
+    assert "holds another run: code differ" in result.err
