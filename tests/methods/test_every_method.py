@@ -16,7 +16,7 @@ from fastglt import InputError, Ticket
 from fastglt.checkpoint import pack, pack_snapshot, unpack
 from fastglt.find import find
 from fastglt.graph import Graph
-from fastglt.methods import METHODS, Method
+from fastglt.methods import METHODS, Budget, Method
 from fastglt.models import GAT, GCN, GIN, Network, PyGNetwork
 from fastglt.task import Task
 from fastglt.ticket_file import encode
@@ -24,6 +24,7 @@ from fastglt.training import Training, train
 from tests.helpers import GRID, columns, counts, method_of, toy_task
 from tests.toy_data import seeded
 
+BUDGET = Budget(oneshot_epochs=2, denoise_epochs=10, interval=2, lr=0.01)
 # Methods in rounds take as many as their shares need; here a few short ones.
 ROUNDS = {"round_epochs": 2, "edge_share": 0.4, "weight_share": 0.6}
 QUICK: dict[str, dict[str, Any]] = {"ugs": ROUNDS, "wdglt": ROUNDS, "ace": {**ROUNDS, "erase_epochs": 1}}
@@ -33,7 +34,7 @@ each_method = pytest.mark.parametrize("name", METHODS)
 
 def quick(name: str, graph: float, weight: float) -> Method:
     """A method that is done after a few epochs."""
-    return method_of(name, graph, weight, **QUICK.get(name, {}))
+    return method_of(name, graph, weight, budget=BUDGET, **QUICK.get(name, {}))
 
 
 def start(method: Method, network: Network | None = None, task: Task | None = None, *, seed: int = 0) -> Training:
