@@ -143,7 +143,7 @@ def _finished(runs: "list[Run]") -> "list[Outcome]":
     found = []
     for run in runs:
         with contextlib.suppress(FastGLTError):  # its process will say what is wrong with the folder
-            metrics = run.open_folder().result()
+            metrics = run.result()
             if metrics is not None:
                 found.append(Outcome(run=run, metrics=metrics))
     return found

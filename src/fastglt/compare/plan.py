@@ -9,6 +9,7 @@ from fastglt.experiment import Experiment, Prepared
 from fastglt.run_folder import RunFolder, settings_digest
 
 DENSE = "dense"  # stands where a ticket has its method
+STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +32,18 @@ class Run:
         """In words, for people."""
         return f"{self.method}{self._sparsities(' ')} seed {self.experiment.seed}"
 
-    def open_folder(self, *, checkpoint_every: float = 10.0) -> RunFolder:
-        """Its folder, which knows whether it is finished."""
-        return RunFolder(self.folder, self.settings, checkpoint_every=checkpoint_every)
+    def result(self) -> dict[str, Any] | None:
+        """Its metrics, if it is finished."""
+        return RunFolder(self.folder, self.settings).result()
+
+    def job(self, *, checkpoint_every: float = 10.0) -> dict[str, Any]:
+        """What its process is told, in plain values."""
+        return {
+            "experiment": self.experiment.to_json(),
+            "folder": str(self.folder),
+            "dense": self.is_dense,
+            "checkpoint_every": checkpoint_every,
+        }
 
     def _sparsities(self, separator: str) -> str:
         targets = self.experiment.targets

@@ -19,10 +19,10 @@ _FLAG = "! not exactly the count that was asked for, for all seeds"
 def print_cells(document: Mapping[str, Any], console: Console) -> None:
     """A table for each pair of sparsities, and what its columns mean."""
     for pair, cells in _by_pair(document["cells"]):
-        table = _empty(f"{document['dataset']} · {document['model']} · {_removed(*pair)}", _HEADINGS)
+        table = _empty(_HEADINGS)
         for cell in cells:
             table.add_row(*_row(cell))
-        _print(table, console)
+        _print(f"{document['dataset']} · {document['model']} · {_removed(*pair)}", table, console)
     flagged = any("!" in part for cell in document["cells"] for part in _kept(cell))
     note = _NOTE.format(metric=(document["metric"] or "score").replace("_", " "))
     console.print(f"{note}\n{_FLAG}" if flagged else note, highlight=False, soft_wrap=True)
@@ -33,11 +33,11 @@ def print_rounds(document: Mapping[str, Any], console: Console) -> None:
     for cell in document["cells"]:
         if cell["rounds"]:
             title = f"{cell['method']} · on the way to {_removed(cell['graph_sparsity'], cell['weight_sparsity'])}"
-            table = _empty(title, ("round", "n", "edges removed", "weights removed", "search"))
+            table = _empty(("round", "n", "edges removed", "weights removed", "search"))
             for point in cell["rounds"]:
                 removed = (f"{100 * point[key]:.2f} %" for key in ("graph_sparsity", "weight_sparsity"))
                 table.add_row(str(point["round"]), str(point["n"]), *removed, _score(point, "search_test"))
-            _print(table, console)
+            _print(title, table, console)
 
 
 def percent(value: float | None) -> str:
@@ -84,16 +84,18 @@ def _removed(graph_sparsity: float, weight_sparsity: float) -> str:
     return f"{100 * graph_sparsity:g} % of edges and {100 * weight_sparsity:g} % of weights removed"
 
 
-def _empty(title: str, headings: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+def _empty(headings: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
     return table
 
 
-def _print(table: Table, console: Console) -> None:
+def _print(title: str, table: Table, console: Console) -> None:
     """Print it as wide as it needs to be: a terminal wraps, nothing is cut off."""
     wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
     before, console.width = console.width, max(console.width, wide)
+    console.print(title, style="italic", highlight=False, soft_wrap=True)
     console.print(table, highlight=False)
+    console.print()
     console.width = before

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastglt.compare.plan import settings_of
+from fastglt.compare.plan import STOPPED, settings_of
 from fastglt.errors import FastGLTError
 from fastglt.experiment import Experiment, Prepared
 from fastglt.methods import FixedMasks, Method
@@ -20,7 +20,6 @@ from fastglt.run_folder import RunFolder
 from fastglt.seeds import own_random_state
 from fastglt.training import Training
 
-STOPPED = 130  # the exit code of a run that goes on another time
 _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
 Job = Mapping[str, Any]
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastglt.compare.plan import Run
-from fastglt.compare.worker import STOPPED
+from fastglt.compare.plan import STOPPED, Run
 from fastglt.errors import FastGLTError
 from fastglt.storage import disk_errors
 
@@ -67,18 +66,17 @@ class _Process:
 
     def __init__(self, run: Run, logs: Path, checkpoint_every: float) -> None:
         self._run, self._log = run, logs / f"{run.folder.name}.txt"
-        job = {
-            "experiment": run.experiment.to_json(),
-            "folder": str(run.folder),
-            "dense": run.is_dense,
-            "checkpoint_every": checkpoint_every,
-        }
         with disk_errors(self._log, "write"):
             logs.mkdir(parents=True, exist_ok=True)
             log = self._log.open("wb")
         with log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fastglt.compare.worker", json.dumps(job)],
+                [
+                    sys.executable,
+                    "-m",
+                    "fastglt.compare.worker",
+                    json.dumps(run.job(checkpoint_every=checkpoint_every)),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -109,7 +107,7 @@ class _Process:
         if code == STOPPED:
             return None
         try:
-            return Outcome(run=self._run, metrics=self._run.open_folder().result())
+            return Outcome(run=self._run, metrics=self._run.result())
         except FastGLTError as error:
             return Outcome(run=self._run, reason=str(error))
 

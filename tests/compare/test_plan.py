@@ -1,0 +1,72 @@
+"""Which runs a comparison consists of, and in which folders."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastglt import InputError
+from fastglt.methods import Targets
+from fastglt.run_folder import settings_digest
+
+from .conftest import experiment, runs_of
+
+
+def test_the_dense_twin_of_a_seed_is_shared_and_comes_first(tmp_path: Path) -> None:
+    experiments = [experiment(method, seed) for seed in (0, 1) for method in ("random", "fastglt")]
+    runs = runs_of(tmp_path, *experiments)
+    assert [run.name for run in runs] == [
+        "dense seed 0",
+        "random g20 w50 seed 0",
+        "fastglt g20 w50 seed 0",
+        "dense seed 1",
+        "random g20 w50 seed 1",
+        "fastglt g20 w50 seed 1",
+    ]
+    assert [run.twin for run in runs] == [None, *2 * [runs[0].folder], None, *2 * [runs[3].folder]]
+    assert [run.is_dense for run in runs] == [True, False, False] * 2
+
+
+def test_a_folder_is_named_after_the_run_and_its_settings(tmp_path: Path) -> None:
+    dense, ticket = runs_of(tmp_path, experiment())
+    assert ticket.folder == tmp_path / f"random-g20-w50-s0-{settings_digest(ticket.settings)}"
+    assert dense.folder == tmp_path / f"dense-s0-{settings_digest(dense.settings)}"
+    assert not list(tmp_path.iterdir()), "planning touches nothing"
+
+
+def test_the_twin_does_not_depend_on_method_and_targets(tmp_path: Path) -> None:
+    other = experiment("fastglt", targets=Targets(graph_sparsity=0.0, weight_sparsity=0.9), options={"ramp": 1.0})
+    one, two = runs_of(tmp_path, experiment()), runs_of(tmp_path, other)
+    assert one[0] == dataclasses.replace(two[0], experiment=one[0].experiment)
+
+
+@pytest.mark.parametrize("change", ["lr", "hidden", "threads", "split_seed"])
+def test_what_changes_the_training_changes_both_folders(tmp_path: Path, change: str) -> None:
+    first = experiment()
+    budget = dataclasses.replace(first.budget, lr=0.02)
+    choices: dict[str, dict[str, Any]] = {
+        "lr": {"budget": budget},
+        "hidden": {"hidden": 9},
+        "threads": {"threads": 2},
+    }
+    other = experiment(**choices.get(change, {"split_seed": 1}))
+    assert not {run.folder for run in runs_of(tmp_path, first)} & {run.folder for run in runs_of(tmp_path, other)}
+
+
+def test_an_option_changes_the_tickets_folder_alone(tmp_path: Path) -> None:
+    dense, ticket = runs_of(tmp_path, experiment("fastglt"))
+    same_dense, other = runs_of(tmp_path, experiment("fastglt", options={"ramp": 1.0}))
+    assert dense.folder == same_dense.folder
+    assert ticket.folder != other.folder
+
+
+def test_each_seed_has_its_own_network(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, experiment(seed=0), experiment(seed=3))
+    assert [run.settings["model"]["seed"] for run in runs] == [0, 0, 3, 3]
+
+
+def test_targets_that_leave_nothing_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    too_sparse = experiment(targets=Targets(graph_sparsity=0.0, weight_sparsity=0.9999))
+    with pytest.raises(InputError, match="weight_sparsity must leave at least one of 152 elements"):
+        runs_of(tmp_path, experiment(), too_sparse)

@@ -1,0 +1,61 @@
+"""Tables for people."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fastglt.compare import Outcome, Results
+from fastglt.compare.table import print_cells, print_rounds
+
+from .conftest import experiment, runs_of
+from .test_results import finished
+
+
+def printed(print_table: Any, results: Results, width: int = 40) -> str:
+    text = io.StringIO()
+    print_table(results.document(), Console(file=text, width=width))
+    return text.getvalue()
+
+
+def row(text: str, method: str) -> str:
+    return " ".join(next(line for line in text.splitlines() if line.strip().startswith(f"{method} ")).split())
+
+
+def test_a_row_for_each_method_and_nothing_is_cut_off(tmp_path: Path) -> None:
+    experiments = [experiment(method, seed) for seed in (0, 1) for method in ("random", "fastglt")]
+    runs = runs_of(tmp_path, *experiments)
+    text = printed(print_cells, Results(runs, finished(runs)))
+    assert "…" not in text
+    expected = "2 80.50 ± 0.71 78.50 ± 0.71 70.00 ± 0.00 160 of 200 76 of 152 6 3.5 1.75×"
+    assert row(text, "random") == f"random {expected}"
+    assert row(text, "fastglt") == f"fastglt {expected}"
+    assert "accuracy of the test nodes in %" in text
+    assert "!" not in text
+
+
+def test_one_seed_a_failed_twin_and_nothing_at_all(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
+    outcomes = [Outcome(run=runs[0], reason="boom"), *finished(runs[1:2]), Outcome(run=runs[2], reason="boom")]
+    text = printed(print_cells, Results(runs, outcomes))
+    assert row(text, "random") == "random 1 – (n 0) 78.00 70.00 160 of 200 76 of 152 6 3.0 –"
+    assert row(text, "fastglt") == "fastglt 0 – – – – – – – –"
+
+
+def test_counts_that_are_not_exact_are_flagged(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, experiment(seed=0), experiment(seed=1))
+    outcomes = [*finished(runs[:3]), *finished(runs[3:], edges_kept=158)]
+    text = printed(print_cells, Results(runs, outcomes))
+    assert "158 to 160 of 200 ! 76 of 152 6" in row(text, "random")
+    assert "! not exactly the count" in text
+
+
+def test_curves_of_methods_that_have_rounds(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
+    point = {"graph_sparsity": 0.1, "weight_sparsity": 0.36, "search_val": 0.5, "search_test": 0.75}
+    outcomes = [*finished(runs[:2]), *finished(runs[2:], rounds=[point])]
+    text = printed(print_rounds, Results(runs, outcomes), width=100)
+    assert "fastglt · on the way to 20 % of edges and 50 % of weights removed" in text
+    assert row(text, "1") == "1 1 10.00 % 36.00 % 75.00"
+    assert "random" not in text

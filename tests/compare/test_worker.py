@@ -1,0 +1,128 @@
+"""What the process of one run does, in this process."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fastglt import Ticket
+from fastglt.compare import Run, worker
+from fastglt.compare.plan import STOPPED
+from fastglt.experiment import Experiment
+from fastglt.run_folder import RunFolder
+
+from .conftest import experiment, runs_of
+
+
+class Silence(io.RawIOBase):
+    """A pipe that nothing comes out of, and that does not end."""
+
+    def readall(self) -> bytes:
+        import threading
+
+        threading.Event().wait(60)
+        return b""
+
+    read = readall  # type: ignore[assignment]
+
+
+@pytest.fixture(autouse=True)
+def nobody_says_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Silence()))
+
+
+def job(run: Run, **changes: Any) -> dict[str, Any]:
+    return dict(json.loads(json.dumps({**run.job(), **changes})))
+
+
+def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path) -> None:
+    """Equal scores: sharing the dense twin changes nothing."""
+    dense, ticket = runs_of(tmp_path, experiment("fastglt"))
+    for run in (dense, ticket):
+        worker.work(job(run))
+    prepared = experiment("fastglt").prepare()
+    folder = RunFolder(tmp_path / "find", prepared.settings)
+    with folder.open():
+        expected = prepared.run(folder)
+    apart = {**(dense.result() or {}), **(ticket.result() or {})}
+    scores = {key: value for key, value in expected.items() if key.endswith(("_val", "_test", "_kept", "_total"))}
+    assert len(scores) == 12
+    assert scores.items() <= apart.items()
+    assert not {"winning_search", "dense_test"} & set(ticket.result() or {})
+    found = Ticket.load(ticket.folder / "ticket.safetensors")
+    assert found.masks == Ticket.load(tmp_path / "find" / "ticket.safetensors").masks
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
+    dense, _ = runs_of(tmp_path, experiment())
+    worker.work(job(dense))
+    before = {path: path.stat().st_mtime_ns for path in dense.folder.iterdir() if path.name != ".lock"}
+    worker.work(job(dense))
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_it_stops_with_a_checkpoint_when_its_input_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ticket = runs_of(tmp_path, experiment(budget=LONG))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
+    monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(ticket))])
+    with pytest.raises(SystemExit) as stopped:
+        worker.main()
+    assert stopped.value.code == STOPPED
+    assert (ticket.folder / "checkpoint" / "search.part").exists()
+    assert ticket.result() is None
+
+
+LONG = experiment().budget.__class__(oneshot_epochs=10, denoise_epochs=5000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        ({"folder": "/dev/null"}, 2, "the run's folder must be a folder"),
+        ({"folder": "/dev/null/run"}, 1, "a part of the path is a file, not a folder"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_an_exit_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+    code: int,
+    message: str,
+) -> None:
+    dense, _ = runs_of(tmp_path, experiment())
+    monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(dense, **changes))])
+    with pytest.raises(SystemExit) as stopped:
+        worker.main()
+    assert stopped.value.code == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+def test_too_little_memory_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def fail(job: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(worker, "work", fail)
+    monkeypatch.setattr(sys, "argv", ["worker", "{}"])
+    with pytest.raises(SystemExit):
+        worker.main()
+    assert capsys.readouterr().err.startswith("not enough memory; try fewer --jobs")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["worker", "{}"])
+    with pytest.raises(KeyError):
+        worker.main()
+
+
+def test_an_experiment_survives_json() -> None:
+    given = experiment("fastglt", options={"ramp": 1.0}, data_root=Path("/data"))
+    assert Experiment.from_json(json.loads(json.dumps(given.to_json()))) == given

@@ -1,0 +1,120 @@
+"""Processes of runs: side by side, failing, killed, stopped."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fastglt.compare import Workers
+from fastglt.methods import Budget
+from fastglt.run_folder import RunFolder
+from tests.conftest import OwnModule
+
+from .conftest import experiment, runs_of
+
+# Each run waits for the other one to begin: it takes two at a time to get through.
+TOGETHER = """
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from fastglt.methods.random import RandomPruning
+
+class Together(RandomPruning):
+    name = "together"
+    summary = "for tests"
+
+    def begin(self, training):
+        Path(f"began-{training.task.graph.num_edges}-{id(self)}").touch()
+        deadline = time.monotonic() + 60
+        while len(list(Path().glob("began-*"))) < 2:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the other one did not begin")
+            time.sleep(0.01)
+        super().begin(training)
+"""
+# Each seed fails in a way of its own.
+FAILS = """
+import os, signal
+from fastglt.methods.random import RandomPruning
+
+class Fails(RandomPruning):
+    name = "fails"
+    summary = "for tests"
+
+    def after_epoch(self, training):
+        if training.epoch == 2 and training.seed == 0:
+            raise ValueError("boom")
+        if training.epoch == 2 and training.seed == 1:
+            raise MemoryError
+        if training.epoch == 2 and training.seed == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if training.epoch == 2 and training.seed == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if training.epoch == 2 and training.seed == 4:
+            os._exit(3)
+"""
+REASONS = [
+    "ValueError: boom (see '{log}')",
+    "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph",
+    "it was killed, as it is when memory runs out; try fewer --jobs or a smaller --hidden",
+    "it was ended by SIGTERM",
+    "it ended with exit code 3",
+]
+
+
+def test_as_many_at_a_time_as_asked_for(tmp_path: Path, own_module: OwnModule) -> None:
+    own_module("together", TOGETHER)
+    runs = runs_of(tmp_path / "out", *(experiment("together:Together", seed) for seed in (0, 1)))
+    tickets = [run for run in runs if not run.is_dense]
+    outcomes = list(Workers(2, logs=tmp_path / "logs").run(tickets))
+    assert [outcome.reason for outcome in outcomes] == ["", ""]
+    assert {outcome.run.folder for outcome in outcomes} == {run.folder for run in tickets}
+    assert all(outcome.metrics == outcome.run.result() is not None for outcome in outcomes)
+    assert not (tmp_path / "logs").exists()
+
+
+def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: Path, own_module: OwnModule) -> None:
+    own_module("fails", FAILS)
+    seeds = range(len(REASONS) + 1)
+    runs = runs_of(tmp_path / "out", *(experiment("fails:Fails", seed) for seed in seeds))
+    tickets = [run for run in runs if not run.is_dense]
+    outcomes = {outcome.run.folder: outcome for outcome in Workers(2, logs=tmp_path / "logs").run(tickets)}
+    log = tmp_path / "logs" / f"{tickets[0].folder.name}.txt"
+    assert [outcomes[run.folder].reason for run in tickets] == [*(text.format(log=log) for text in REASONS), ""]
+    assert [outcomes[run.folder].metrics is None for run in tickets] == [True] * len(REASONS) + [False]
+    assert "in after_epoch" in log.read_text()
+    assert list(log.parent.iterdir()) == [log], "where one line says it all, there is no log"
+
+
+def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
+    """Also within a run: from its last checkpoint."""
+    budget = Budget(oneshot_epochs=50, denoise_epochs=250)
+    runs = [run for run in runs_of(tmp_path, experiment(budget=budget), experiment(seed=1)) if not run.is_dense]
+    workers = Workers(1, logs=tmp_path / "logs", checkpoint_every=0)
+    part = runs[0].folder / "checkpoint" / "search.part"
+
+    def stop_once_it_is_on_its_way() -> None:
+        while not part.exists():
+            time.sleep(0.01)
+        workers.stop = True
+
+    watcher = threading.Thread(target=stop_once_it_is_on_its_way)
+    watcher.start()
+    with pytest.raises(KeyboardInterrupt, match="0 of 2 runs"):
+        list(workers.run(runs))
+    watcher.join()
+    assert part.exists()
+    assert not runs[1].folder.exists()
+    assert not (tmp_path / "logs").exists()
+    outcomes = list(Workers(1, logs=tmp_path / "logs").run(runs))
+    assert [outcome.metrics is not None for outcome in outcomes] == [True, True]
+
+
+def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, experiment(), experiment(seed=1, budget=Budget(denoise_epochs=100_000)))
+    outcomes = Workers(2, logs=tmp_path / "logs").run([runs[0], runs[-1]])
+    assert next(outcomes).run == runs[0]
+    outcomes.close()  # type: ignore[attr-defined]
+    with RunFolder(runs[-1].folder, runs[-1].settings).open() as finished:  # its lock is free again
+        assert finished is None
