@@ -1,17 +1,14 @@
-import dataclasses
 from typing import Any
 
 import pytest
 import torch
 
 from fastglt import InputError
-from fastglt.graph import Graph
 from fastglt.masks import flatten
 from fastglt.methods import DGLT, Budget, RandomPruning, Targets
 from fastglt.methods.dglt import penalty
-from fastglt.models import GAT, GIN, Network
 from fastglt.training import Hooks, Training, train
-from tests.helpers import BUDGET, GRID, columns, counts, method_of, toy_task, training_of
+from tests.helpers import BUDGET, counts, method_of, training_of
 
 
 def dglt(graph: float, weight: float, *, budget: Budget = BUDGET, **options: Any) -> DGLT:
@@ -112,25 +109,6 @@ class TestStages:
     @pytest.mark.parametrize(("share", "epochs"), [(0.01, 1), (0.3, 7), (0.99, 23)])
     def test_both_stages_have_at_least_an_epoch(self, share: float, epochs: int) -> None:
         assert dglt(0.5, 0.9, transition=share).transition_epochs == epochs
-
-
-@pytest.mark.parametrize(("sparsities", "kept"), GRID)
-def test_the_ticket_has_exactly_the_target_counts(sparsities: tuple[float, float], kept: tuple[int, int]) -> None:
-    training = training_of()
-    assert counts(train(training, dglt(*sparsities)).masks) == kept
-    assert training.epoch == 24
-
-
-@pytest.mark.parametrize("network", [GIN(12, 8, 3, depth=2), GAT(12, 4, 3, heads=2)])
-def test_every_backbone_is_pruned(network: Network) -> None:
-    total = sum(network.get_parameter(name).numel() for name in network.prunable)
-    assert counts(train(training_of(network=network), dglt(0.5, 0.9)).masks) == (30, total - round(0.9 * total))
-
-
-def test_a_directed_graph_is_pruned_by_arrows() -> None:
-    arrows = Graph.from_edge_index(columns([(i, (i + 1) % 30) for i in range(30)]), num_nodes=30)
-    task = dataclasses.replace(toy_task(), graph=arrows)
-    assert train(training_of(task=task), dglt(0.5, 0.9)).masks.edges.count == 15
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, float("nan")])

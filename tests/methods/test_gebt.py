@@ -7,9 +7,8 @@ from torch import Tensor
 from fastglt import InputError
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import GEBT, Budget
-from fastglt.models import GAT, GIN, Network
 from fastglt.training import Training, train
-from tests.helpers import BUDGET, GRID, counts, method_of, training_of
+from tests.helpers import BUDGET, counts, method_of, training_of
 
 
 def gebt(graph: float, weight: float, *, budget: Budget = BUDGET, **options: Any) -> GEBT:
@@ -118,19 +117,6 @@ class TestStages:
             assert torch.equal(training.weights[name].detach(), weights[name] * mask.kept)
         assert not training.optimizer.state
         assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
-
-
-@pytest.mark.parametrize(("sparsities", "kept"), GRID)
-def test_the_ticket_has_exactly_the_target_counts(sparsities: tuple[float, float], kept: tuple[int, int]) -> None:
-    training = training_of()
-    assert counts(train(training, gebt(*sparsities, draw_every=1)).masks) == kept
-    assert training.epoch == 24
-
-
-@pytest.mark.parametrize("network", [GIN(12, 8, 3, depth=2), GAT(12, 4, 3, heads=2)])
-def test_every_backbone_is_pruned(network: Network) -> None:
-    total = sum(network.get_parameter(name).numel() for name in network.prunable)
-    assert counts(train(training_of(network=network), gebt(0.5, 0.9)).masks) == (30, total - round(0.9 * total))
 
 
 def test_the_shortest_budget_leaves_an_epoch_for_each_stage() -> None:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.methods.ace import ACE
+from fastglt.methods.adaglt import AdaGLT
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
 from fastglt.methods.dglt import DGLT
 from fastglt.methods.fastglt import FastGLT
@@ -27,6 +28,7 @@ __all__ = [
     "SNIP",
     "UGS",
     "WDGLT",
+    "AdaGLT",
     "Budget",
     "FastGLT",
     "FixedMasks",
@@ -43,7 +45,7 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS, WDGLT, ACE, GEBT, DGLT)
+    for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS, WDGLT, ACE, GEBT, DGLT, AdaGLT)
 }
 
 

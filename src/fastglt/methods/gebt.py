@@ -41,7 +41,7 @@ class GEBT(Method):
     @property
     def latest(self) -> int:
         """The epoch after which the ticket is drawn, settled or not: half of all."""
-        return max(1, self.epochs // 2)
+        return self.epochs // 2
 
     def begin(self, training: Training) -> None:
         """Train soft masks."""
