@@ -1,12 +1,11 @@
 """One epoch of UGS's mask training: ours against the same step with dense N×N matrices, as UGS is usually coded.
 
-    python -m benchmarks.ugs_dense --threads 1
+    python benchmarks/ugs_dense.py --threads 1
 
 Cora, GCN with 512 hidden units; a training step and an evaluation. The dense side is plain PyTorch: dense adjacency
 times dense soft mask with an entry for each direction, dense features, soft masks on the weights, the l1
 subgradient, Adam on all of it. Both start from the same weights and masks, and it is checked that they give the
-same class scores. The two take turns; medians. (As a script in this folder it would find profile.py where Python's
-own is wanted.)
+same class scores. The two take turns; medians.
 """
 
 import argparse

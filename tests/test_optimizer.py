@@ -98,7 +98,10 @@ def test_iterating_gives_every_tensor_in_the_order_of_the_groups() -> None:
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("strided", [False, True])
-def test_the_gradient_of_a_product_moves_both_factors_like_torchs(dtype: torch.dtype, strided: bool) -> None:
+@pytest.mark.parametrize("l1", [0.0, 0.2])
+def test_the_gradient_of_a_product_moves_both_factors_like_torchs(
+    dtype: torch.dtype, strided: bool, l1: float
+) -> None:
     """Every fifth step the left factor has a gradient of its own beside the product's."""
 
     def factors() -> tuple[Tensor, Tensor]:
@@ -106,7 +109,7 @@ def test_the_gradient_of_a_product_moves_both_factors_like_torchs(dtype: torch.d
         return (left.t() if strided else left).requires_grad_(), (right.t() if strided else right).requires_grad_()
 
     (left, right), (their_left, their_right) = factors(), factors()
-    adam, product = Adam([([left], 0.3), ([right], 0.0)], lr=0.01), Product(left, right)
+    adam, product = Adam([([left], 0.3), ([right], 0.0)], lr=0.01), Product(left, right, l1=l1)
     groups = [{"params": [their_left], "weight_decay": 0.3}, {"params": [their_right], "weight_decay": 0.0}]
     reference = torch.optim.Adam(groups, lr=0.01)
     tolerance = 1e-6 if dtype == torch.float32 else 1e-12
@@ -114,7 +117,7 @@ def test_the_gradient_of_a_product_moves_both_factors_like_torchs(dtype: torch.d
         gradient = randn(*left.shape, seed=10 + step, dtype=dtype)
         product.value.grad = gradient.clone()
         reference.zero_grad()
-        (their_left * their_right * gradient).sum().backward()  # type: ignore[no-untyped-call]
+        ((their_left * their_right * gradient).sum() + l1 * their_right.abs().sum()).backward()  # type: ignore[no-untyped-call]
         if step % 5 == 4:
             left.grad = torch.ones_like(left)
             assert their_left.grad is not None

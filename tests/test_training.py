@@ -799,3 +799,19 @@ def test_features_are_shared_not_copied() -> None:
     training = training_of()
     assert isinstance(training.task.x, Features)
     assert training.graph is training.task.graph
+
+
+def test_l1_terms_pull_soft_scores_towards_zero(seen: dict[int, Tensor]) -> None:
+    plain, pulled = training_of(), training_of()
+    for training, l1 in ((plain, (0.0, 0.0)), (pulled, (0.5, 0.25))):
+        training.begin_stage("mask", soft_edges=True, soft_weights=True, l1=l1)
+        assert training.edge_score is not None
+        with torch.no_grad():
+            training.edge_score[0] = -1
+    found = []
+    for training in (plain, pulled):
+        training.run_epoch(Hooks())
+        assert training.edge_score is not None
+        found.append(seen[id(training.edge_score)])
+    torch.testing.assert_close(found[1] - found[0], torch.cat([torch.tensor([-0.5]), torch.full((59,), 0.5)]))
+    assert {product.l1 for product in pulled._soft.values()} == {0.25}

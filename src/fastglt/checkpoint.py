@@ -33,6 +33,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
         "target": training.target,
         "regrow": training.regrow,
         "weight_decay": training.weight_decay,
+        "l1": training.l1,
         "history": [list(asdict(record).values()) for record in training.history],
     }
     if training.best is not None:
@@ -58,6 +59,7 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
         extra=_below(tensors, "extra/"),
         target=None if meta["target"] is None else (meta["target"][0], meta["target"][1]),
         weight_decay=meta["weight_decay"],
+        l1=(meta["l1"][0], meta["l1"][1]),
     )
     with torch.no_grad():
         if training.edge_score is not None and edge_score is not None:

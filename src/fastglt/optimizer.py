@@ -18,8 +18,12 @@ class Product:
     Its value is a leaf of the computation; the optimiser moves both factors by its gradient.
     """
 
-    def __init__(self, left: Tensor, right: Tensor) -> None:
-        self.left, self.right = left, right  # the right one has no weight decay
+    def __init__(self, left: Tensor, right: Tensor, *, l1: float = 0.0) -> None:
+        self.left, self.right, self.l1 = (
+            left,
+            right,
+            l1,
+        )  # weight decay is the left one's, the l1 term the right one's
         self.value = (left.detach() * right.detach()).requires_grad_()
         self.is_current()
 
@@ -67,11 +71,11 @@ class Adam:
             return
         if left.grad is not None or right.grad is not None or self._steps(left) != self._steps(right):
             _add_gradient(left, grad * right)
-            _add_gradient(right, grad * left)
+            _add_gradient(right, grad * left + product.l1 * right.sign())
             return
         (step, ours), (_, theirs) = self._advance(left), self._advance(right)
         decay, moments = self._decay(left), (*ours, *theirs)
-        adam_product(left, right, value, grad, moments, step=step, lr=self.lr, weight_decay=decay)
+        adam_product(left, right, value, grad, moments, step=step, lr=self.lr, weight_decay=decay, l1=product.l1)
         product.is_current()
 
     def _advance(self, tensor: Tensor) -> tuple[int, tuple[Tensor, Tensor]]:

@@ -103,15 +103,17 @@ class Training:
         regrow: bool = False,
         target: tuple[int, int] | None = None,
         weight_decay: float | None = None,
+        l1: tuple[float, float] = (0.0, 0.0),
         extra: Mapping[str, Tensor] | None = None,
     ) -> None:
         """Start anew with a fresh optimiser and no best epoch; soft scores of edges that exist already go on.
 
-        With `regrow`, pruned weights are trained too, and the method prunes anew after each step. `extra` tensors
-        are trained beside the weights, without decay.
+        With `regrow`, pruned weights are trained too, and the method prunes anew after each step. The l1 terms pull
+        the soft scores of edges and of weights towards zero. `extra` tensors are trained beside the weights,
+        without decay.
         """
         self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
-        self.stage, self.target, self.best, self.regrow = name, target, None, regrow
+        self.stage, self.target, self.best, self.regrow, self.l1 = name, target, None, regrow, l1
         device = self.task.y.device
         copies = {key: part.detach().to(device, copy=True) for key, part in (extra or {}).items()}
         self.extra = {key: part.requires_grad_() for key, part in copies.items()}
@@ -119,10 +121,10 @@ class Training:
             self.edge_score = None
         elif self.edge_score is None:
             self.edge_score = torch.ones(self.task.graph.num_edges, device=device, requires_grad=True)
-        weights = self.weights.items()
-        self.weight_score = {name: torch.ones_like(w, requires_grad=True) for name, w in weights if soft_weights}
-        self.gradient_sum = {name: torch.zeros_like(w) for name, w in weights if sum_gradients}
-        self._soft = {name: Product(self.weights[name], score) for name, score in self.weight_score.items()}
+        weights = self.weights
+        self.weight_score = {n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights}
+        self.gradient_sum = {n: torch.zeros_like(w) for n, w in weights.items() if sum_gradients}
+        self._soft = {name: Product(weights[name], score, l1=l1[1]) for name, score in self.weight_score.items()}
         edges = [] if self.edge_score is None else [self.edge_score]
         groups: list[tuple[Iterable[Tensor], float]] = [
             (self.network.parameters(), self.weight_decay),
@@ -268,7 +270,9 @@ class Training:
             )
 
     def _finish_gradients(self) -> None:
-        """Sum what the method wants summed, keep pruned weights at zero."""
+        """Pull soft edge scores, sum what the method wants summed, keep pruned weights at zero."""
+        if self.edge_score is not None and self.edge_score.grad is not None and self.l1[0] > 0:
+            self.edge_score.grad.add_(self.edge_score.detach().sign(), alpha=self.l1[0])
         soft = [(name, product.value) for name, product in self._soft.items()]
         for name, tensor in (*self.weights.items(), *soft):
             gradient = tensor.grad

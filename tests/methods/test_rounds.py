@@ -129,27 +129,12 @@ class TestRewinding:
 
 
 class TestPressure:
-    def test_the_subgradient_pulls_towards_zero(self) -> None:
-        training, method = training_of(), rounds(0.5, 0.8, edge_l1=0.5, weight_l1=0.25)
+    def test_only_mask_training_has_l1_terms(self) -> None:
+        method = rounds(0.5, 0.8, edge_l1=0.5, weight_l1=0.25)
+        training = training_of()
         method.begin(training)
-        score = training.edge_score
-        assert score is not None
-        with torch.no_grad():
-            score[:3] = torch.tensor([2.0, -3.0, 0.0])
-            training.weight_score["layer2.weight"][0] = torch.tensor([-1.0, 0.0, 7.0])
-        score.grad = torch.full((60,), 10.0)
-        method.before_step(training)
-        assert score.grad[:4].tolist() == [10.5, 9.5, 10.0, 10.5]  # 10 + 0.5·sign
-        found = training.weight_score["layer2.weight"].grad  # there was none before
-        assert found is not None
-        assert found[:2].tolist() == [[-0.25, 0.0, 0.25], [0.25, 0.25, 0.25]]
-
-    def test_no_pressure_leaves_gradients_alone(self) -> None:
-        training, method = training_of(), rounds(0.5, 0.8, edge_l1=0.0, weight_l1=0.0)
-        method.begin(training)
-        method.before_step(training)
-        assert training.edge_score is not None
-        assert all(score.grad is None for score in (training.edge_score, *training.weight_score.values()))
+        assert training.l1 == (0.5, 0.25)
+        assert at(method, method.round_epochs).l1 == (0.0, 0.0)
 
     def test_masks_that_the_loss_does_not_move_shrink_by_the_learning_rate(self) -> None:
         method = rounds(0.5, 0.8, edge_l1=1e6, weight_l1=1e6)  # beside which the loss is nothing

@@ -120,10 +120,14 @@ def adam_product(
     step: int,
     lr: float,
     weight_decay: float,
+    l1: float,
 ) -> None:
-    """One step of Adam for both factors from the gradient of their product, which is taken anew; left decays."""
+    """One step of Adam for both factors from the gradient of their product, which is taken anew.
+
+    Weight decay is left's; l1·sign(right) is added to right's gradient.
+    """
     numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
-    _server(left, "numba").adam_product(left, right, product, grad, moments, *numbers)
+    _server(left, "numba").adam_product(left, right, product, grad, moments, l1, *numbers)
     torch.autograd.graph.increment_version([left, right, product])
 
 

@@ -259,17 +259,17 @@ def _adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2
 
 
 @njit(**_OPTIONS)
-def adam_product(left, right, product, grad, moments, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
-    """`adam` for two factors from the gradient of their product, which is taken anew; only left decays."""
+def adam_product(left, right, product, grad, moments, l1, rate, inverse, decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
+    """`adam` for two factors by the gradient of their product, which is taken anew; left decays, l1 pulls right."""
     first_left, second_left, first_right, second_right = moments
     for b in prange((grad.shape[0] + _BLOCK - 1) // _BLOCK):
         part = slice(b * _BLOCK, (b + 1) * _BLOCK)
         block, a, c = grad[part], left[part], right[part]
         by_right, by_left = np.empty_like(block), np.empty_like(block)
         _multiply(block, c, by_right)
-        _multiply(block, a, by_left)
+        _multiply_and_pull(block, a, c, l1, by_left)
         numbers = (beta1, beta2, rest1, rest2, eps)
-        _adam(a, by_right, first_left[part], second_left[part], rate, inverse, weight_decay, *numbers)
+        _adam(a, by_right, first_left[part], second_left[part], rate, inverse, decay, *numbers)
         _adam(c, by_left, first_right[part], second_right[part], rate, inverse, grad.dtype.type(0), *numbers)
         _multiply(a, c, product[part])
 
@@ -278,6 +278,14 @@ def adam_product(left, right, product, grad, moments, rate, inverse, weight_deca
 def _multiply(a, b, out):  # type: ignore[no-untyped-def]
     for x in range(out.shape[0]):
         out[x] = a[x] * b[x]
+
+
+@njit(**_ROW)
+def _multiply_and_pull(a, b, pulled, l1, out):  # type: ignore[no-untyped-def]
+    """out = a · b + l1 · sign(pulled)."""
+    zero = out.dtype.type(0)
+    for x in range(out.shape[0]):
+        out[x] = a[x] * b[x] + (l1 if pulled[x] > zero else -l1 if pulled[x] < zero else zero)
 
 
 @njit(**_ROW)

@@ -125,17 +125,23 @@ def adam(tensor: Tensor, grad: Tensor, first: Tensor, second: Tensor, *numbers: 
 
 
 def adam_product(
-    left: Tensor, right: Tensor, product: Tensor, grad: Tensor, moments: tuple[Tensor, ...], *numbers: float
+    left: Tensor,
+    right: Tensor,
+    product: Tensor,
+    grad: Tensor,
+    moments: tuple[Tensor, ...],
+    l1: float,
+    *numbers: float,
 ) -> None:
     """See `fastglt.kernels.adam_product`."""
     if not all(part.is_contiguous() for part in (left, right, product, *moments)):
-        _plain.adam_product(left, right, product, grad, moments, *numbers)
+        _plain.adam_product(left, right, product, grad, moments, l1, *numbers)
         return
     scalar = _scalar(left)
     arrays = [part.detach().view(-1).numpy() for part in (left, right, product, grad.contiguous(), *moments)]
     *before, beta1, beta2, eps = numbers
     scalars = map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps))
-    _run(2 * left.numel(), _loops.adam_product, *arrays[:4], tuple(arrays[4:]), *scalars)
+    _run(2 * left.numel(), _loops.adam_product, *arrays[:4], tuple(arrays[4:]), scalar(l1), *scalars)
 
 
 def _run(work: int, loop: Any, *arguments: Any) -> None:

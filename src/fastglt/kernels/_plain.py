@@ -83,13 +83,14 @@ def adam_product(
     product: Tensor,
     grad: Tensor,
     moments: tuple[Tensor, ...],
+    l1: float,
     rate: float,
     inverse: float,
     weight_decay: float,
     *numbers: float,
 ) -> None:
     """See `fastglt.kernels.adam_product`."""
-    by_right, by_left = grad * right, grad * left
+    by_right, by_left = grad * right, grad * left + l1 * right.sign()
     first_left, second_left, first_right, second_right = moments
     adam(left, by_right, first_left, second_left, rate, inverse, weight_decay, *numbers)
     adam(right, by_left, first_right, second_right, rate, inverse, 0.0, *numbers)

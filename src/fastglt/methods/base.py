@@ -121,10 +121,12 @@ class FixedMasks(Method):
         """Nothing to do."""
 
 
-def train_soft_masks(training: Training, targets: Targets, *, stage: str = "oneshot") -> None:
+def train_soft_masks(
+    training: Training, targets: Targets, *, stage: str = "oneshot", l1: tuple[float, float] = (0.0, 0.0)
+) -> None:
     """Begin a stage that trains soft masks beside the weights, for whatever is to be pruned."""
     edges, weights = targets.graph_sparsity > 0, targets.weight_sparsity > 0
-    training.begin_stage(stage, soft_edges=edges, soft_weights=weights)
+    training.begin_stage(stage, soft_edges=edges, soft_weights=weights, l1=l1)
 
 
 def train_sparse(

@@ -94,7 +94,7 @@ class Rounds(Method):
         if stage == TRAIN:
             train_tickets_weights(training)
         else:
-            train_soft_masks(training, self.targets, stage=stage)
+            train_soft_masks(training, self.targets, stage=stage, l1=(self.edge_l1, self.weight_l1))
             _stir(training, number)
 
     def leave(self, training: Training, stage: str, number: int) -> None:
@@ -103,18 +103,6 @@ class Rounds(Method):
             cut_smallest(training, *(schedule.sparsity(number) for schedule in self._schedules()))
         elif stage == TRAIN:
             training.end_round()
-
-    def before_step(self, training: Training) -> None:
-        """The l1 term's subgradient pulls every soft mask towards zero."""
-        for score, pressure in self._pressures(training):
-            pull = pressure * score.detach().sign()
-            score.grad = pull if score.grad is None else score.grad.add_(pull)
-
-    def _pressures(self, training: Training) -> list[tuple[torch.Tensor, float]]:
-        """Each soft mask and how hard it is pressed; those that are not are left out."""
-        edges = [] if training.edge_score is None else [(training.edge_score, self.edge_l1)]
-        weights = [(score, self.weight_l1) for score in training.weight_score.values()]
-        return [(score, pressure) for score, pressure in edges + weights if pressure > 0]
 
     def _schedules(self) -> tuple[RoundSchedule, RoundSchedule]:
         """How the edges' and the weights' sparsity grow."""

@@ -71,7 +71,6 @@ class WDGLT(Rounds):
         """The edge mask ascends the loss that everything else descends."""
         if training.edge_score is not None and training.edge_score.grad is not None:
             training.edge_score.grad.neg_()
-        super().before_step(training)
 
     def after_step(self, training: Training) -> None:
         """Project the edge mask back into [0, 1]."""

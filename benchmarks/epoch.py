@@ -1,6 +1,6 @@
 """Where an epoch goes: each kernel's time, and how far it is from what the machine allows.
 
-    python benchmarks/profile.py cora gcn gin gat
+    python benchmarks/epoch.py cora gcn gin gat
 
 One thread, stage 2 of a search (hard masks, soft edge scores). Two rates are measured in the same process: the
 arithmetic of a large matrix product, and the bandwidth of a copy that does not fit the caches. The bound of a
