@@ -98,8 +98,9 @@ ALLOWED: dict[str, set[str]] = {
     "training": {  # methods for types only
         *("errors", "kernels", "masks", "methods", "models", "optimizer", "records", "seeds", "task"),
     },
+    "distillation": {"training"},
     "checkpoint": {"container", "masks", "records", "training"},
-    "methods": {"errors", "masks", "schedules", "scores", "seeds", "task", "training", "transport"},
+    "methods": {"distillation", "errors", "masks", "schedules", "scores", "seeds", "task", "training", "transport"},
     "phases": {"masks", "methods", "models", "records", "task", "training"},
     "ticket": {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},  # its file on demand
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
@@ -113,7 +114,10 @@ ALLOWED: dict[str, set[str]] = {
     "judge": {"errors", "fitting", "masks", "methods", "models", "phases", "task", "ticket"},
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
-        *("phases", "run_folder", "task", "ticket"),
+        *("phases", "process", "run_folder", "task", "ticket"),
+    },
+    "compare": {
+        *("errors", "experiment", "methods", "process", "run_folder", "schedules", "seeds", "storage", "training"),
     },
     "paper": {"methods"},
     "bench": {

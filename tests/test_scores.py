@@ -9,6 +9,7 @@ from fastglt.schedules import Swap
 from fastglt.scores import (
     EDGE_POTENTIALS,
     edge_degree,
+    edge_peripherality,
     edge_similarity,
     keep_largest,
     keep_random,
@@ -154,6 +155,16 @@ def test_edge_similarity_by_hand(drawn: Graph) -> None:
 def test_a_node_without_neighbours_counts_as_one_in_similarity(drawn: Graph) -> None:
     pruned = drawn.prune(drop(5, 2, 4))  # 3 and 4 stand alone; the triangle 0 1 2 has d^-1/2 = 1/√2 all round
     assert edge_similarity(drawn, pruned).tolist() == pytest.approx([0.5, 0.5, 2**-0.5, 0.5, 1])
+
+
+def test_edge_peripherality_by_hand(drawn: Graph) -> None:
+    # Degrees 3 2 2 2 1, and the neighbours' means of d^-1/2 as above; each divided by the node's own degree.
+    half, third = 2**-0.5, 3**-0.5
+    shares = [half / 3, (third + half) / 4, (third + half) / 4, (third + 1) / 4, half]
+    scores = edge_peripherality(drawn)
+    assert scores.tolist() == pytest.approx([shares[a] * shares[b] for a, b in drawn.edges.T.tolist()])
+    # 0–1 and 0–2 join the hub to nodes that know it, so they go before 0–3, whose other end leads outwards.
+    assert scores.argsort(stable=True).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_low_degrees_promise_most(drawn: Graph) -> None:

@@ -83,12 +83,21 @@ def edge_similarity(full: Graph, pruned: Graph) -> Tensor:
     It is large where degrees are low. A node without neighbours counts as 1, the largest value a mean
     can have, so that it comes first as it does under `edge_degree`.
     """
-    degree = pruned.degree.clamp(min=1).float()
-    source, target = pruned.edges
+    return _neighbour_mean(pruned)[full.edges].prod(0)
+
+
+def edge_peripherality(graph: Graph) -> Tensor:
+    """TEDDY's score (q_i/d_i)(q_j/d_j), q the mean neighbour degree^-1/2: low between hubs that know hubs."""
+    return (_neighbour_mean(graph) / graph.degree.clamp(min=1))[graph.edges].prod(0)
+
+
+def _neighbour_mean(graph: Graph) -> Tensor:
+    """Each node's mean of its neighbours' degree^-1/2; 1 without neighbours."""
+    degree = graph.degree.clamp(min=1).float()
+    source, target = graph.edges
     sums = torch.zeros_like(degree)
     sums.index_add_(0, source, degree.rsqrt()[target]).index_add_(0, target, degree.rsqrt()[source])
-    mean = torch.where(pruned.degree > 0, sums / degree, 1.0)
-    return mean[full.edges].prod(0)
+    return torch.where(graph.degree > 0, sums / degree, 1.0)
 
 
 EDGE_POTENTIALS = {

@@ -17,6 +17,7 @@ from fastglt.methods.own import RESERVED, check_class, load_class, same_class
 from fastglt.methods.random import RandomPruning
 from fastglt.methods.rigl import RigL
 from fastglt.methods.snip import SNIP
+from fastglt.methods.teddy import TEDDY
 from fastglt.methods.ugs import UGS
 from fastglt.methods.wdglt import WDGLT
 
@@ -26,6 +27,7 @@ __all__ = [
     "GEBT",
     "METHODS",
     "SNIP",
+    "TEDDY",
     "UGS",
     "WDGLT",
     "AdaGLT",
@@ -45,7 +47,7 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS, WDGLT, ACE, GEBT, DGLT, AdaGLT)
+    for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS, WDGLT, ACE, GEBT, DGLT, AdaGLT, TEDDY)
 }
 
 

@@ -1,0 +1,25 @@
+"""Learning from a teacher: what a trained network says about every node is what another one imitates."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import kl_div
+
+from fastglt.training import Training
+
+
+def outputs_at_best(training: Training) -> Tensor:
+    """The class scores of all nodes at the stage's best epoch, whose masks are still in force."""
+    best, network = training.best, training.network
+    assert best is not None, "the teacher has been trained"
+    now = {name: value.clone() for name, value in network.state_dict().items()}
+    network.load_state_dict(best.state)
+    network.eval()
+    with torch.no_grad():
+        outputs = training.logits(None)
+    network.load_state_dict(now)
+    return outputs
+
+
+def distillation_loss(student: Tensor, teacher: Tensor) -> Tensor:
+    """KL(teacher ‖ student) of two networks' class scores, the mean over nodes."""
+    return kl_div(student.log_softmax(-1), teacher.log_softmax(-1), reduction="batchmean", log_target=True)

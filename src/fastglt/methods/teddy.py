@@ -1,0 +1,73 @@
+"""TEDDY (Seo et al., ICLR'24): edges by their degrees at one stroke, weights by projection, a dense teacher."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fastglt.distillation import distillation_loss, outputs_at_best
+from fastglt.errors import InputError
+from fastglt.masks import Mask, Masks, flatten, unflatten
+from fastglt.methods.base import Method, cut_lowest, train_sparse
+from fastglt.scores import edge_peripherality, keep_largest
+from fastglt.seeds import derive
+from fastglt.training import Training
+
+TEACHER, STUDENT = "teacher", "student"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TEDDY(Method):
+    """Train the dense network; cut the edges in its middle; train a student of it from Θ0, projected at every step.
+
+    No mask is trained. After each step only as many weights stay as the target allows, the largest of all layers
+    (a projection onto the l0 ball); the others start again from zero with the moments that they have, and return
+    when a step makes them large enough. The student imitates the teacher's outputs for all nodes.
+    """
+
+    name = "teddy"
+    summary = "edges cut by degrees, weights by projection at every step, taught by the dense network"
+    paper = "Seo et al., TEDDY: Trimming Edges with Degree-based Discrimination strategY, ICLR 2024"
+
+    distill: float = 1.0  # weight of KL(teacher ‖ student) in the loss [lambda]
+
+    def __post_init__(self) -> None:
+        if not self.distill >= 0:
+            raise InputError(f"distill must not be negative (got {self.distill})")
+
+    @property
+    def epochs(self) -> int:
+        """The teacher's and as many of the student."""
+        return 2 * self.budget.epochs
+
+    def begin(self, training: Training) -> None:
+        """Train the teacher, dense."""
+        training.begin_stage(TEACHER)
+
+    def after_epoch(self, training: Training) -> None:
+        """Remember what the teacher says, cut the edges, and go back to Θ0."""
+        if training.epoch == self.budget.epochs:
+            training.memory = {TEACHER: outputs_at_best(training)}
+            scores = edge_peripherality(training.task.graph)
+            cut_lowest(training, self.targets.graph_sparsity, 0.0, edges=scores)
+            training.rewind()
+            regrow = self.targets.weight_sparsity > 0
+            train_sparse(training, self.targets, stage=STUDENT, soft_edges=False, regrow=regrow)
+
+    def wants_all_nodes(self, training: Training) -> bool:
+        """The student is taught about all of them."""
+        return training.stage == STUDENT and self.distill > 0
+
+    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
+        """How far the student is from its teacher."""
+        if not self.wants_all_nodes(training):
+            return None
+        return self.distill * distillation_loss(logits, training.memory[TEACHER])
+
+    def after_step(self, training: Training) -> None:
+        """Project the student's weights."""
+        if training.stage == STUDENT and training.regrow:
+            sizes = flatten(training.weights).detach().abs().cpu()
+            _, count = self.targets.kept(training)
+            kept = keep_largest(sizes, count, derive(training.seed, "project", training.epoch))
+            weights = {name: Mask(part) for name, part in unflatten(kept, training.weights).items()}
+            training.apply(Masks(edges=training.masks.edges, weights=weights))
