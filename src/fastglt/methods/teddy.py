@@ -8,7 +8,7 @@ from fastglt.distillation import distillation_loss, outputs_at_best
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods.base import Method, cut_lowest, train_sparse
-from fastglt.scores import edge_peripherality, keep_largest
+from fastglt.scores import edge_peripherality, lowest
 from fastglt.seeds import derive
 from fastglt.training import Training
 
@@ -28,7 +28,7 @@ class TEDDY(Method):
     summary = "edges cut by degrees, weights by projection at every step, taught by the dense network"
     paper = "Seo et al., TEDDY: Trimming Edges with Degree-based Discrimination strategY, ICLR 2024"
 
-    distill: float = 1.0  # weight of KL(teacher ‖ student) in the loss [lambda]
+    distill: float = 5.0  # weight of KL(teacher ‖ student) in the loss [lambda]
 
     def __post_init__(self) -> None:
         if not self.distill >= 0:
@@ -66,8 +66,8 @@ class TEDDY(Method):
     def after_step(self, training: Training) -> None:
         """Project the student's weights."""
         if training.stage == STUDENT and training.regrow:
-            sizes = flatten(training.weights).detach().abs().cpu()
+            below = flatten(training.weights).detach().abs_().neg_().cpu()  # the few largest are found sooner
             _, count = self.targets.kept(training)
-            kept = keep_largest(sizes, count, derive(training.seed, "project", training.epoch))
+            kept = lowest(below, count, derive(training.seed, "project", training.epoch))
             weights = {name: Mask(part) for name, part in unflatten(kept, training.weights).items()}
             training.apply(Masks(edges=training.masks.edges, weights=weights))
