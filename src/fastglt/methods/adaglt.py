@@ -35,9 +35,7 @@ class AdaGLT(Method):
     paper = "Zhang et al., Graph Lottery Ticket Automated, ICLR 2024"
 
     pressure: float = 10.0  # weight of Σ exp(−t) in the loss
-    threshold_lr: float = (
-        0.03  # how far a threshold moves in an epoch, of the mean |w| or three deviations of scores
-    )
+    threshold_lr: float = 0.03  # how far a threshold moves in an epoch: times the mean |w|, or the scores' 3 sigma
     tolerance: float = 0.02  # how close the sparsities must come to their targets for the cut
     edge_hidden: int = 32  # width of the network that scores edges
 
