@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from fastglt.process import peak_memory
+from fastglt.process import is_out_of_memory, peak_memory
 
 MB = 2**20
 ASK = "from fastglt.process import peak_memory; print(peak_memory())"
@@ -34,3 +34,16 @@ def test_without_linux_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
     here = peak_memory()
     monkeypatch.setattr("fastglt.process.Path.open", not_there)
     assert peak_memory() >= here - 64 * MB
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+    ],
+)
+def test_errors_that_say_memory_is_used_up(error: BaseException, answer: bool) -> None:
+    assert is_out_of_memory(error) is answer

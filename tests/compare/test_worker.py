@@ -1,11 +1,12 @@
 """What the process of one run does, in this process."""
 
-import io
 import json
+import os
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -13,26 +14,21 @@ from fastglt import Ticket
 from fastglt.compare import Run, worker
 from fastglt.compare.plan import STOPPED
 from fastglt.experiment import Experiment
+from fastglt.methods import Budget
 from fastglt.run_folder import RunFolder
 
 from .conftest import experiment, runs_of
 
 
-class Silence(io.RawIOBase):
-    """A pipe that nothing comes out of, and that does not end."""
-
-    def readall(self) -> bytes:
-        import threading
-
-        threading.Event().wait(60)
-        return b""
-
-    read = readall  # type: ignore[assignment]
-
-
 @pytest.fixture(autouse=True)
-def nobody_says_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Silence()))
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[bytes]]:
+    """The other end of the worker's standard input: it ends when this is closed."""
+    inside, outside = os.pipe()
+    with os.fdopen(inside, "rb") as stdin, os.fdopen(outside, "wb") as other:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield other
+        other.close()
+        time.sleep(0.05)  # for threads that read from it
 
 
 def job(run: Run, **changes: Any) -> dict[str, Any]:
@@ -65,9 +61,11 @@ def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_it_stops_with_a_checkpoint_when_its_input_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_stops_with_a_checkpoint_when_its_input_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: IO[bytes]
+) -> None:
     _, ticket = runs_of(tmp_path, experiment(budget=LONG))
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
+    told.close()
     monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(ticket))])
     with pytest.raises(SystemExit) as stopped:
         worker.main()
@@ -76,7 +74,7 @@ def test_it_stops_with_a_checkpoint_when_its_input_ends(tmp_path: Path, monkeypa
     assert ticket.result() is None
 
 
-LONG = experiment().budget.__class__(oneshot_epochs=10, denoise_epochs=5000)
+LONG = Budget(oneshot_epochs=10, denoise_epochs=5000)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ that started it says so, and what happens when that process dies.
 """
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Mapping
@@ -50,7 +51,10 @@ def _warm_up(prepared: Prepared, method: Method) -> None:
 
 
 def _stop_when_told(folder: RunFolder) -> None:
-    sys.stdin.buffer.read()
+    while os.read(
+        sys.stdin.fileno(), 1024
+    ):  # not through Python's buffer, whose lock would outlive the main thread
+        pass
     folder.stop = True
 
 
