@@ -75,7 +75,7 @@ def watch(costs: dict[str, Cost]) -> None:
 
     for name in ("aggregate", "sddmm", "matmul", "activation_backward", "dropout", "attention", "head_dots"):
         setattr(_numba, name, wrap(name, getattr(_numba, name)))
-    for name in ("attention_backward", "head_dots_backward", "sum_and_mask", "adam"):
+    for name in ("attention_backward", "head_dots_backward", "adam"):
         setattr(_numba, name, wrap(name, getattr(_numba, name)))
 
 

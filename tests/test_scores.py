@@ -11,6 +11,7 @@ from fastglt.scores import (
     edge_degree,
     edge_peripherality,
     edge_similarity,
+    highest,
     keep_largest,
     keep_random,
     lowest,
@@ -63,6 +64,7 @@ def test_many_scores_are_cut_as_sorting_would(share: float, among_some: bool) ->
     pool = scores[among] if among_some else scores
     count = int(share * pool.numel())
     chosen = lowest(scores, count, seed=0, among=among if among_some else None)
+    assert torch.equal(highest(-scores, count, seed=0, among=among if among_some else None), chosen)
     assert sorted(scores[chosen].tolist()) == sorted(pool.tolist())[:count]
     assert not among_some or not bool((chosen & ~among).any())
 

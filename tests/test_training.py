@@ -14,7 +14,7 @@ from fastglt.features import Features, _Handover
 from fastglt.masks import Mask, Masks
 from fastglt.methods import FixedMasks
 from fastglt.models import GAT, GCN, GIN, Network
-from fastglt.optimizer import Adam, Product
+from fastglt.optimizer import Adam, Limits, Product
 from fastglt.records import Scores
 from fastglt.seeds import derive
 from fastglt.training import Hooks, Recipe, Training, train
@@ -560,19 +560,22 @@ def _leaves(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, Tensor]:
-    """The gradients that the optimiser found last, by the id of their tensor."""
+    """The gradients that the optimiser went by last, by the id of their tensor."""
     found: dict[int, Tensor] = {}
     step = Adam.step
 
-    def noting(adam: Adam, products: Iterable[Product] = ()) -> None:
+    def noting(adam: Adam, products: Iterable[Product], limits: Mapping[Tensor, Limits]) -> None:
         found.clear()
-        found.update({id(tensor): tensor.grad.clone() for tensor in adam if tensor.grad is not None})
+        for tensor in adam:
+            if tensor.grad is not None:
+                kept, _ = limits.get(tensor, (None, None))
+                found[id(tensor)] = tensor.grad.clone() if kept is None else tensor.grad * kept
         for product in (products := list(products)):
             if product.value.grad is not None:
                 for factor, other in ((product.left, product.right), (product.right, product.left)):
                     handed = product.value.grad * other.detach()
                     found[id(factor)] = found[id(factor)] + handed if id(factor) in found else handed
-        step(adam, products)
+        step(adam, products, limits)
 
     monkeypatch.setattr(Adam, "step", noting)
     return found

@@ -4,7 +4,7 @@ PyTorch's own optimisers import its compiler when the first one is made: seconds
 process would pay for a few lines of arithmetic.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -39,6 +39,11 @@ class Product:
             self.is_current()
 
 
+Limits = tuple[
+    Tensor | None, Tensor | None
+]  # where a tensor may move, and what the sizes of its gradients add up in
+
+
 class Adam:
     """Adam (Kingma & Ba, ICLR'15) with L2 weight decay per group of tensors; moments are made when first needed."""
 
@@ -52,15 +57,18 @@ class Adam:
         return (tensor for tensors, _ in self.groups for tensor in tensors)
 
     @torch.no_grad()
-    def step(self, products: Iterable[Product] = ()) -> None:
-        """Move each tensor that has a gradient, and forget the gradient."""
+    def step(self, products: Iterable[Product] = (), limits: "Mapping[Tensor, Limits] | None" = None) -> None:
+        """Move each tensor that has a gradient, within its limits, and forget the gradient."""
+        limits = limits or {}
         for product in products:
             self._step_product(product)
         for tensors, weight_decay in self.groups:
             for tensor in tensors:
                 if tensor.grad is not None:
                     step, moments = self._advance(tensor)
-                    adam(tensor, tensor.grad, *moments, step=step, lr=self.lr, weight_decay=weight_decay)
+                    kept, total = limits.get(tensor, (None, None))
+                    numbers = tensor, tensor.grad, *moments
+                    adam(*numbers, step=step, lr=self.lr, weight_decay=weight_decay, kept=kept, total=total)
                     tensor.grad = None
 
     def _step_product(self, product: Product) -> None:

@@ -18,33 +18,44 @@ def lowest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) -
     >>> lowest(torch.tensor([3.0, 1.0, 2.0]), 2, seed=0).tolist()
     [False, True, True]
     """
+    return _outermost(scores, count, seed, among, side=1)
+
+
+def highest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) -> Tensor:
+    """The same for the `count` largest scores."""
+    return _outermost(scores, count, seed, among, side=-1)
+
+
+def _outermost(scores: Tensor, count: int, seed: int, among: Tensor | None, *, side: int) -> Tensor:
+    """The smallest scores (side 1) or the largest (side -1)."""
     chosen = np.zeros(scores.shape, dtype=bool)
     if count > 0:
         values = scores.cpu().numpy()
-        near = _near(values, count, None if among is None else among.cpu().numpy())
-        found = values[near]
+        near = _near(values, count, None if among is None else among.cpu().numpy(), side)
+        found = side * values[near]
         border = np.partition(found, count - 1)[count - 1]
-        below, ties = near[found < border], near[found == border]
-        chosen[below] = True
-        chosen[ties[permutation(len(ties), seed).numpy()[: count - len(below)]]] = True
+        beyond, ties = near[found < border], near[found == border]
+        chosen[beyond] = True
+        chosen[ties[permutation(len(ties), seed).numpy()[: count - len(beyond)]]] = True
     return torch.from_numpy(chosen).to(scores.device)
 
 
 _SAMPLE_EVERY = 61  # odd, so that a sample of a matrix does not keep to one column
 
 
-def _near(values: Any, count: int, inside: Any | None) -> Any:
-    """Where the `count` smallest values are, with few others: all below a guess at the largest of them.
+def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
+    """Where the `count` outermost values are, with few others: all beyond a guess at the innermost of them.
 
-    The guess is a quantile of a sample, with a margin. It only saves sorting: should it be too low,
+    The guess is a quantile of a sample, with a margin. It only saves sorting: should it be too strict,
     everything is near.
     """
     sample = values[::_SAMPLE_EVERY] if inside is None else values[::_SAMPLE_EVERY][inside[::_SAMPLE_EVERY]]
     size = values.size if inside is None else np.count_nonzero(inside)
     rank = int(len(sample) * count / max(1, size) + 4 * math.sqrt(len(sample)))
     if rank < len(sample):
-        low = values <= np.partition(sample, rank)[rank]
-        near = np.flatnonzero(low if inside is None else low & inside)
+        guess = side * np.partition(side * sample, rank)[rank]
+        beyond = values <= guess if side > 0 else values >= guess
+        near = np.flatnonzero(beyond if inside is None else beyond & inside)
         if len(near) >= count:
             return near
     return np.arange(values.size) if inside is None else np.flatnonzero(inside)
@@ -68,7 +79,7 @@ def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed:
     Both are chosen on the mask as it was, so what is dropped cannot return in the same swap.
     """
     dropped = lowest(noise.to(kept.device), swap.drop, seed, among=kept)
-    grown = lowest(-potential.to(kept.device), swap.grow, seed + 1, among=~kept)
+    grown = highest(potential.to(kept.device), swap.grow, seed + 1, among=~kept)
     return (kept & ~dropped) | grown
 
 

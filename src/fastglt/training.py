@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fastglt.errors import InputError
-from fastglt.kernels import sum_and_mask
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
-from fastglt.optimizer import Adam, Product
+from fastglt.optimizer import Adam, Limits, Product
 from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.seeds import derive, own_random_state, set_random_state
 from fastglt.task import Task
@@ -164,8 +163,7 @@ class Training:
             raise InputError(f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower lr")
         loss.backward()  # type: ignore[no-untyped-call]
         hooks.before_step(self)
-        self._finish_gradients()
-        self.optimizer.step(self._soft.values())
+        self.optimizer.step(self._soft.values(), self._finish_gradients())
         hooks.after_step(self)
         self.epoch += 1
         self._consider(value)
@@ -227,11 +225,11 @@ class Training:
             self.graph = self.task.graph.prune(masks.edges)
         self.masks = masks
         self._edge_ids = masks.edges.kept.nonzero().squeeze(1).to(device)
-        self._gradient_mask = {
+        self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
         with torch.no_grad():
-            for name, kept in self._gradient_mask.items():
+            for name, kept in self._kept_weights.items():
                 factor = kept.to(self.weights[name].dtype)
                 for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
                     tensor.mul_(factor)
@@ -269,22 +267,21 @@ class Training:
                 weight_score={name: m.detach().clone() for name, m in self.weight_score.items()},
             )
 
-    def _finish_gradients(self) -> None:
-        """Pull soft edge scores, sum what the method wants summed, keep pruned weights at zero."""
+    def _finish_gradients(self) -> dict[Tensor, Limits]:
+        """Pull soft edge scores; returns where weights may move, and what the method wants summed."""
         if self.edge_score is not None and self.edge_score.grad is not None and self.l1[0] > 0:
             self.edge_score.grad.add_(self.edge_score.detach().sign(), alpha=self.l1[0])
-        soft = [(name, product.value) for name, product in self._soft.items()]
-        for name, tensor in (*self.weights.items(), *soft):
-            gradient = tensor.grad
-            if gradient is None:  # a model may leave a layer out for an epoch
-                continue
-            total, kept = self.gradient_sum.get(name), None if self.regrow else self._gradient_mask.get(name)
-            if total is not None and kept is not None:
-                sum_and_mask(gradient, kept, total)
-            elif total is not None:
-                total.add_(gradient.abs())
-            elif kept is not None:
-                gradient.mul_(kept)
+        for name, product in self._soft.items():
+            if product.value.grad is not None and name in self._movable:
+                product.value.grad.mul_(self._movable[name])
+        return {
+            weight: (self._movable.get(name), self.gradient_sum.get(name)) for name, weight in self.weights.items()
+        }
+
+    @property
+    def _movable(self) -> dict[str, Tensor]:
+        """Where the weights of pruned matrices may move."""
+        return {} if self.regrow else self._kept_weights
 
     def _moments(self, parameter: Tensor) -> list[Tensor]:
         state = self.optimizer.state.get(parameter, {})

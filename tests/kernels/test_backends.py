@@ -23,7 +23,6 @@ from fastglt.kernels import (
     head_dots,
     matmul,
     spmm,
-    sum_and_mask,
     table,
     use_table,
 )
@@ -53,9 +52,9 @@ def everything(width: int) -> dict[str, list[Tensor]]:
         "head_dots": values_and_gradients(head_dots, dense, randn(2, 2, width // 2, seed=10)),
         "matmul": [matmul(x, randn(64, width, seed=11))],  # its gradients are PyTorch's own dense products
         "dropout": values_and_gradients(lambda d: dropout(d, 0.5, training=True), dense),
-        "sum_and_mask": changed_in_place(sum_and_mask, rows[0], rows[1] > 0, rows[2]),
         "adam": changed_in_place(
-            partial(adam, step=3, lr=0.01, weight_decay=0.1), *rows, rows[0].square() + rows[1].square()
+            lambda *parts: adam(*parts[:4], step=3, lr=0.01, weight_decay=0.1, kept=rows[1] > 0, total=parts[4]),
+            *(*rows, rows[0].square() + rows[1].square(), rows[2].abs()),
         ),
     }
     for activation in ("none", "relu", "elu"):

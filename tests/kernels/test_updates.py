@@ -1,12 +1,13 @@
-"""What changes tensors in place: `adam` and `sum_and_mask`."""
+"""What changes tensors in place: `adam`, with and without limits."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
-from fastglt.kernels import adam, sum_and_mask
+from fastglt.kernels import adam
 from tests.helpers import randn
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -77,41 +78,47 @@ class TestAdam:
             loss.backward()  # type: ignore[no-untyped-call]
 
 
-SHAPES: dict[tuple[int, ...], list[int]] = {(4,): [0, 3], (2, 3): [1, 5], (2, 2, 2): [0, 1, 6], (): [0]}
+SHAPES = [(4,), (2, 3), (2, 2, 2), (), (20_001,)]  # the last is several blocks
 
 
-class TestSumAndMask:
+class TestMaskedAdam:
     def test_by_hand(self) -> None:
-        grad = torch.tensor([[1.0, -2.0], [-3.0, 0.0]])
-        total = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
-        sum_and_mask(grad, torch.tensor([[True, False], [True, False]]), total)
-        assert total.tolist() == [[11, 22], [33, 40]]
-        assert grad.tolist() == [[1, 0], [-3, 0]]
+        tensor, (first, second) = torch.zeros(2, 2), zeros(torch.zeros(2, 2))
+        grad, total = torch.tensor([[1.0, -2.0], [-3.0, 0.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]])
+        kept = torch.tensor([[True, False], [True, False]])
+        adam(tensor, grad, first, second, step=1, lr=0.1, weight_decay=0.0, kept=kept, total=total)
+        assert total.tolist() == [[11, 22], [33, 40]]  # pruned or not
+        assert tensor.tolist() == [[pytest.approx(-0.1), 0], [pytest.approx(0.1), 0]]
+        assert (first != 0).tolist() == (second != 0).tolist() == [[True, False], [True, False]]
 
     @dtypes
     @pytest.mark.parametrize("shape", SHAPES)
-    def test_of_any_shape(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        before = numbers(shape, 1, dtype)
-        grad, total, kept = before.clone(), torch.full(shape, 5, dtype=dtype), torch.ones(shape, dtype=torch.bool)
-        kept.view(-1)[SHAPES[shape]] = False
-        sum_and_mask(grad, kept, total)
-        flat = (tensor.view(-1).tolist() for tensor in (before, grad, total))
-        for index, (old, new, size) in enumerate(zip(*flat, strict=True)):
-            assert new == (0 if index in SHAPES[shape] else old)
-            assert size == pytest.approx(5 + abs(old))
-
-    def test_a_sum_grows_from_step_to_step(self) -> None:
-        total, kept = torch.zeros(3), torch.tensor([True, False, True])
-        for sign in (1, -1):
-            sum_and_mask(sign * torch.tensor([1.0, 2.0, 3.0]), kept, total)
-        assert total.tolist() == [2, 4, 6]
+    @pytest.mark.parametrize("summed", [False, True])
+    def test_of_any_shape_it_is_a_step_by_the_masked_gradient(
+        self, shape: tuple[int, ...], dtype: torch.dtype, summed: bool
+    ) -> None:
+        ours, kept = numbers(shape, 1, dtype), numbers(shape, 3, dtype) > 0
+        theirs, total = ours.clone(), torch.full(shape, 5, dtype=dtype) if summed else None
+        moments, their_moments = zeros(ours), zeros(ours)
+        sizes = torch.full(shape, 5, dtype=dtype)
+        for step in (1, 2):
+            grad = numbers(shape, 10 * step, dtype)
+            sizes += grad.abs()
+            move = partial(adam, step=step, lr=0.01, weight_decay=0.1)
+            move(theirs, grad * kept, *their_moments)
+            move(ours, grad, *moments, kept=kept, total=total)
+        assert torch.equal(ours, theirs)
+        assert all(torch.equal(mine, other) for mine, other in zip(moments, their_moments, strict=True))
+        assert total is None or torch.equal(total, sizes)
 
     @pytest.mark.parametrize("axes", [(1, 0), (2, 0, 1)])
-    def test_tensors_need_not_be_contiguous(self, axes: tuple[int, ...]) -> None:
-        before = randn(*(3, 4, 5)[: len(axes)], seed=1).permute(axes)
-        grad, total = torch.empty_like(before).copy_(before), torch.zeros_like(before)
-        assert not grad.is_contiguous()
-        kept = randn(*before.shape, seed=2) > 0
-        sum_and_mask(grad, kept, total)
-        assert torch.equal(total, before.abs())
-        assert torch.equal(grad, before * kept)
+    def test_nothing_need_be_contiguous(self, axes: tuple[int, ...]) -> None:
+        grad = randn(*(3, 4, 5)[: len(axes)], seed=1).permute(axes)
+        strided, total = torch.empty_like(grad).copy_(grad), torch.zeros_like(grad)
+        assert not strided.is_contiguous()
+        whole, kept = strided.contiguous(), randn(*grad.shape, seed=2) > 0
+        move = partial(adam, step=1, lr=0.01, weight_decay=0.1, kept=kept)
+        move(strided, grad, *zeros(strided), total=total)
+        move(whole, grad.contiguous(), *zeros(whole))
+        torch.testing.assert_close(strided, whole)
+        assert torch.equal(total, grad.abs())

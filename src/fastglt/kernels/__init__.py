@@ -31,7 +31,6 @@ __all__ = [
     "matmul",
     "set_threads",
     "spmm",
-    "sum_and_mask",
     "table",
     "use_table",
 ]
@@ -89,11 +88,6 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
 
 
-def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
-    """Add the size of a gradient to a running total, then zero it where not kept; both in place."""
-    _server(grad, "numba").sum_and_mask(grad, kept, total)
-
-
 def adam(
     tensor: Tensor,
     grad: Tensor,
@@ -103,10 +97,15 @@ def adam(
     step: int,
     lr: float,
     weight_decay: float,
+    kept: Tensor | None = None,
+    total: Tensor | None = None,
 ) -> None:
-    """One step of Adam in place: the tensor and its two moments."""
+    """One step of Adam in place: the tensor and its two moments.
+
+    Where the boolean `kept` is false, the gradient counts as zero; its size, everywhere, is added to `total`.
+    """
     numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
-    _server(tensor, "numba").adam(tensor, grad, first, second, *numbers)
+    _server(tensor, "numba").adam(tensor, grad, kept, total, first, second, *numbers)
     torch.autograd.graph.increment_version(tensor)  # compiled loops write behind PyTorch's back
 
 

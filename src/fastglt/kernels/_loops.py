@@ -221,30 +221,37 @@ def row_sums(indptr, order, values, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def sum_and_mask(grad, kept, total):  # type: ignore[no-untyped-def]
-    """total += |grad|, then grad = 0 where not kept."""
-    for i in prange(grad.shape[0]):
-        _sum_and_mask(grad[i], kept[i], total[i])
-
-
-@njit(**_ROW)
-def _sum_and_mask(grad, kept, total):  # type: ignore[no-untyped-def]
-    for x in range(grad.shape[0]):
-        total[x] += abs(grad[x])
-        grad[x] *= grad.dtype.type(kept[x])
-
-
-@njit(**_OPTIONS)
-def adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
+def adam(tensor, grad, kept, total, first, second, rate, inverse, decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
     """first and second are the decaying means of the gradient and of its square; tensor moves by their ratio.
 
-    The rests are what the betas lack of 1: taken from 1 here, they would have few digits.
+    The rests are what the betas lack of 1: taken from 1 here, they would have few digits. A total that is not empty
+    grows by the gradient's size; where a kept that is not empty is false, the gradient counts as zero.
     """
     blocks = (tensor.shape[0] + _BLOCK - 1) // _BLOCK
     for b in prange(blocks):
         part = slice(b * _BLOCK, (b + 1) * _BLOCK)
-        arrays = tensor[part], grad[part], first[part], second[part]
-        _adam(*arrays, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps)
+        block = grad[part]
+        if total.shape[0]:
+            _add_sizes(block, total[part])
+        numbers = (rate, inverse, decay, beta1, beta2, rest1, rest2, eps)
+        if kept.shape[0]:
+            masked = np.empty_like(block)
+            _mask(block, kept[part], masked)
+            _adam(tensor[part], masked, first[part], second[part], *numbers)
+        else:
+            _adam(tensor[part], block, first[part], second[part], *numbers)
+
+
+@njit(**_ROW)
+def _add_sizes(values, total):  # type: ignore[no-untyped-def]
+    for x in range(values.shape[0]):
+        total[x] += abs(values[x])
+
+
+@njit(**_ROW)
+def _mask(values, kept, out):  # type: ignore[no-untyped-def]
+    for x in range(values.shape[0]):
+        out[x] = values[x] * out.dtype.type(kept[x])
 
 
 @njit(**_ROW)

@@ -104,22 +104,24 @@ def attention_backward(
     return grad_target, grad_source
 
 
-def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
-    """See `fastglt.kernels.sum_and_mask`."""
-    if not grad.dim() or not all(tensor.is_contiguous() for tensor in (grad, kept, total)):
-        _plain.sum_and_mask(grad, kept, total)
-        return
-    arrays = (tensor.view(tensor.shape[0], -1).numpy() for tensor in (grad, kept, total))
-    _run(grad.numel(), _loops.sum_and_mask, *arrays)
-
-
-def adam(tensor: Tensor, grad: Tensor, first: Tensor, second: Tensor, *numbers: float) -> None:
+def adam(
+    tensor: Tensor,
+    grad: Tensor,
+    kept: Tensor | None,
+    total: Tensor | None,
+    first: Tensor,
+    second: Tensor,
+    *numbers: float,
+) -> None:
     """See `fastglt.kernels.adam`."""
-    if not all(part.is_contiguous() for part in (tensor, first, second)):
-        _plain.adam(tensor, grad, first, second, *numbers)
+    if not all(part.is_contiguous() for part in (tensor, kept, total, first, second) if part is not None):
+        _plain.adam(tensor, grad, kept, total, first, second, *numbers)
         return
     scalar = _scalar(tensor)
-    arrays = (part.detach().view(-1).numpy() for part in (tensor, grad.contiguous(), first, second))
+    kept = tensor.new_empty(0, dtype=torch.bool) if kept is None else kept
+    total = tensor.new_empty(0) if total is None else total
+    parts = (tensor, grad.contiguous(), kept, total, first, second)
+    arrays = (part.detach().view(-1).numpy() for part in parts)
     *before, beta1, beta2, eps = numbers
     _run(tensor.numel(), _loops.adam, *arrays, *map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps)))
 

@@ -52,15 +52,11 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight
 
 
-def sum_and_mask(grad: Tensor, kept: Tensor, total: Tensor) -> None:
-    """See `fastglt.kernels.sum_and_mask`."""
-    total.add_(grad.abs())
-    grad.mul_(kept)
-
-
 def adam(
     tensor: Tensor,
     grad: Tensor,
+    kept: Tensor | None,
+    total: Tensor | None,
     first: Tensor,
     second: Tensor,
     rate: float,
@@ -71,7 +67,9 @@ def adam(
     eps: float,
 ) -> None:
     """See `fastglt.kernels.adam`."""
-    grad = grad + weight_decay * tensor
+    if total is not None:
+        total.add_(grad.abs())
+    grad = (grad if kept is None else grad * kept) + weight_decay * tensor
     first.lerp_(grad, 1 - beta1)
     second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
     tensor.addcdiv_(first, second.sqrt().mul_(inverse).add_(eps), value=-rate)
@@ -92,8 +90,8 @@ def adam_product(
     """See `fastglt.kernels.adam_product`."""
     by_right, by_left = grad * right, grad * left + l1 * right.sign()
     first_left, second_left, first_right, second_right = moments
-    adam(left, by_right, first_left, second_left, rate, inverse, weight_decay, *numbers)
-    adam(right, by_left, first_right, second_right, rate, inverse, 0.0, *numbers)
+    adam(left, by_right, None, None, first_left, second_left, rate, inverse, weight_decay, *numbers)
+    adam(right, by_left, None, None, first_right, second_right, rate, inverse, 0.0, *numbers)
     torch.mul(left, right, out=product)
 
 

@@ -16,7 +16,6 @@ from fastglt.kernels._plain import (
     head_dots,
     head_dots_backward,
     matmul,
-    sum_and_mask,
 )
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
@@ -34,7 +33,6 @@ __all__ = [
     "matmul",
     "sddmm",
     "spmm",
-    "sum_and_mask",
 ]
 
 with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from fastglt.distillation import distillation_loss, outputs_at_best
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods.base import Method, cut_lowest, train_sparse
-from fastglt.scores import edge_peripherality, lowest
+from fastglt.scores import edge_peripherality, highest
 from fastglt.seeds import derive
 from fastglt.training import Training
 
@@ -66,8 +66,7 @@ class TEDDY(Method):
     def after_step(self, training: Training) -> None:
         """Project the student's weights."""
         if training.stage == STUDENT and training.regrow:
-            below = flatten(training.weights).detach().abs_().neg_().cpu()  # the few largest are found sooner
-            _, count = self.targets.kept(training)
-            kept = lowest(below, count, derive(training.seed, "project", training.epoch))
+            sizes, (_, count) = flatten(training.weights).detach().abs_().cpu(), self.targets.kept(training)
+            kept = highest(sizes, count, derive(training.seed, "project", training.epoch))
             weights = {name: Mask(part) for name, part in unflatten(kept, training.weights).items()}
             training.apply(Masks(edges=training.masks.edges, weights=weights))
