@@ -80,7 +80,7 @@ def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed:
     """
     dropped = lowest(noise.to(kept.device), swap.drop, seed, among=kept)
     grown = highest(potential.to(kept.device), swap.grow, seed + 1, among=~kept)
-    return (kept & ~dropped) | grown
+    return kept ^ dropped ^ grown
 
 
 def edge_degree(full: Graph, pruned: Graph) -> Tensor:
