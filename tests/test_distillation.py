@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fastglt.distillation import distillation_loss, outputs_at_best
-from fastglt.training import Hooks
+from fastglt.hooks import Hooks
 from tests.helpers import randn, training_of
 
 

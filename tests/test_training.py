@@ -11,13 +11,14 @@ from torch.func import functional_call
 
 from fastglt import InputError
 from fastglt.features import Features, _Handover
+from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks
 from fastglt.methods import FixedMasks
 from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.optimizer import Adam, Limits, Product
 from fastglt.records import Scores
 from fastglt.seeds import derive
-from fastglt.training import Hooks, Recipe, Training, train
+from fastglt.training import Recipe, Training, train
 from tests.helpers import BUDGET, drop, randn, sparse_task, toy_task, training_of
 
 Loss = Callable[[Any, Tensor], Tensor | None]
@@ -189,7 +190,8 @@ class TestHooks:
                 seen.append(tuple(logits.shape))
 
         class LookingAtAll(Looking):
-            all_nodes = True
+            def wants_all_nodes(self, training: Training) -> bool:
+                return True
 
         one, other = (training_of(network=GCN(12, 8, 3, dropout=0.0)) for _ in range(2))
         one.run_epoch(Looking())

@@ -8,13 +8,14 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
 from fastglt.errors import InputError
+from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
 from fastglt.optimizer import Adam, Limits, Product
@@ -38,30 +39,6 @@ class Recipe:
             raise InputError(f"lr must be positive (got {self.lr})")
         if not self.weight_decay >= 0:
             raise InputError(f"weight_decay must not be negative (got {self.weight_decay})")
-
-
-class Hooks:
-    """What a method may do within an epoch; by default nothing."""
-
-    all_nodes: ClassVar[bool] = False  # train on the output of every node; the task's loss stays with its own
-
-    def wants_all_nodes(self, training: "Training") -> bool:
-        """Whether the coming epoch trains on the output of every node; a method may want it in some stages only."""
-        return self.all_nodes
-
-    def extra_loss(self, training: "Training", logits: Tensor) -> Tensor | None:
-        """What is added to the task's loss; the class scores are the training nodes', or everybody's."""
-        return None
-
-    def soften(self, training: "Training") -> tuple[Tensor | None, dict[str, Tensor]]:
-        """The factors of all edges and the weights to compute with, where they differ from the network's own."""
-        return training.edge_score, training.soft_weights
-
-    def before_step(self, training: "Training") -> None:
-        """Look at the gradients, or change them; those of pruned weights are still there."""
-
-    def after_step(self, training: "Training") -> None:
-        """Correct what the optimiser has done, before it is evaluated."""
 
 
 class Training:

@@ -6,10 +6,11 @@ from torch import Tensor
 
 from fastglt import InputError
 from fastglt.graph import Graph
+from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods import Budget, FixedMasks, Targets
 from fastglt.methods.base import cut_lowest, cut_random, cut_smallest, draw_lowest, train_soft_masks
-from fastglt.training import Hooks, Training, train
+from fastglt.training import Training, train
 from tests.helpers import BUDGET, columns, counts, method_of, randn, toy_task, training_of
 
 

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
+from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.schedules import check_sparsity, kept_count
 from fastglt.scores import keep_largest, keep_random
 from fastglt.seeds import derive
 from fastglt.task import Task
-from fastglt.training import Hooks, Recipe, Training
+from fastglt.training import Recipe, Training
 
 
 @dataclass(frozen=True, kw_only=True)

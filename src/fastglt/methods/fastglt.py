@@ -36,7 +36,7 @@ class FastGLT(Method):
 
     name = "fastglt"
     summary = "prune once with learned masks, then denoise them in short intervals"
-    paper = "FastGLT, AAAI 2025"
+    paper = "Yue et al., Fast Track to Winning Tickets: Repowering One-Shot Pruning for GNNs, AAAI 2025"
 
     start: str = "oneshot"  # where denoising starts: learned masks, or random ones (ablation)
     swap_fraction: float = 0.3  # share of kept elements offered for a swap at first [tau]

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fastglt.hooks import Hooks
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, cut_lowest, train_sparse
 from fastglt.seeds import derive, set_random_state
-from fastglt.training import Hooks, Training
+from fastglt.training import Training
 
 
 class Elements(NamedTuple):
