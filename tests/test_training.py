@@ -782,6 +782,28 @@ def test_the_callers_random_state_does_not_matter() -> None:
     assert all(torch.equal(value, results[1].state[name]) for name, value in results[0].state.items())
 
 
+def test_random_numbers_are_seeded_before_a_method_begins() -> None:
+    drawn = []
+
+    class Drawing(FixedMasks):
+        def begin(self, training: Training) -> None:
+            drawn.append(float(torch.rand(())))
+
+    for caller, seed in ((1, 0), (2, 0), (3, 1)):
+        torch.manual_seed(caller)
+        train(training_of(seed=seed), Drawing(budget=BUDGET))
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_method_that_never_reaches_its_target_is_told() -> None:
+    class Astray(FixedMasks):
+        def begin(self, training: Training) -> None:
+            training.begin_stage("train", target=(1, 1))
+
+    with pytest.raises(InputError, match=r"exactly the target counts \(got none from method 'fixed'\)"):
+        train(training_of(), Astray(budget=BUDGET))
+
+
 def test_no_test_nodes_give_no_test_score() -> None:
     task = toy_task()
     object.__setattr__(task, "test", torch.empty(0, dtype=torch.int64))

@@ -269,11 +269,14 @@ def train(training: Training, method: "Method", after_epoch: Callable[[Training]
     """Run a method to its end; returns the network at its best epoch. The caller's random state is kept."""
     with own_random_state(training.task.y.device):
         if training.epoch == 0:
+            set_random_state(derive(training.seed, "begin"), training.task.y.device)
             method.begin(training)
         while not method.finished(training):
             training.run_epoch(method)
             method.after_epoch(training)
             if after_epoch is not None:
                 after_epoch(training)
-    assert training.best is not None, "a finished run has reached its target"
+    if training.best is None:
+        rule = "a search must end with an epoch under masks of exactly the target counts"
+        raise InputError(f"{rule} (got none from method '{method.name}'); cut to them before its last stage")
     return training.best

@@ -117,6 +117,12 @@ class TestCuts:
         cut_lowest(training, 0.25, 0.25, **scores)
         assert all(torch.equal(kept, half) for kept, half in zip(kept_by(training), halves, strict=True))
 
+    def test_scores_that_are_no_numbers_are_told(self) -> None:
+        edges = torch.arange(60.0)
+        edges[:2] = torch.nan
+        with pytest.raises(InputError, match=r"scores to cut by must be numbers \(got NaN for 2 of 60\)"):
+            cut_lowest(training_of(), 0.5, 0.0, edges=edges)
+
     def test_without_scores_the_seed_draws(self) -> None:
         one, again, other = training_of(seed=1), training_of(seed=1), training_of(seed=2)
         for training in (one, again, other):

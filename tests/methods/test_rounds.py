@@ -154,12 +154,12 @@ class TestOptions:
         ("option", "value", "rule"),
         [
             ("round_epochs", 0, "round_epochs must be at least 1"),
-            ("edge_share", 0.0, r"the share removed in a round must lie in \(0, 1\)"),
-            ("weight_share", 1.0, r"the share removed in a round must lie in \(0, 1\)"),
+            ("edge_share", 0.0, r"edge_share must lie in \(0, 1\)"),
+            ("weight_share", 1.0, r"weight_share must lie in \(0, 1\)"),
             ("edge_l1", -1.0, "edge_l1 must not be negative"),
             ("weight_l1", float("nan"), "weight_l1 must not be negative"),
-            ("search_lr", 0.0, "lr must be positive"),
-            ("search_weight_decay", -1.0, "weight_decay must not be negative"),
+            ("search_lr", 0.0, "search_lr must be positive"),
+            ("search_weight_decay", -1.0, "search_weight_decay must not be negative"),
         ],
     )
     def test_impossible_options_are_refused(self, option: str, value: float, rule: str) -> None:

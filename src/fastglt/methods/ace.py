@@ -77,7 +77,8 @@ class ACE(Rounds):
         for part, size in sizes.items():
             if size is not None:
                 noise, seed = training.memory[f"size of {part}"], derive(training.seed, "swap", number, part)
-                swap = Swap(*[self._count(kept[part])] * 2)
+                count = self._count(kept[part])
+                swap = Swap(drop=count, grow=count)
                 kept[part] = swapped(kept[part], swap, noise=noise, potential=size, seed=seed)
         set_masks(training, **kept)
 

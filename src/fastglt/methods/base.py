@@ -1,4 +1,4 @@
-"""A method is what happens between epochs: it decides which masks are in force, never how to train."""
+"""A method decides which masks are in force, between epochs; `Hooks` is where it may reach into one."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
@@ -219,9 +219,11 @@ def _kept(alive: Tensor, sparsity: float, score: Tensor | None, seed: int) -> Te
         kept = torch.zeros_like(alive)
         kept[alive] = keep_random(int(alive.sum()), count, seed)
         return kept
-    return keep_largest(
-        score.cpu() if bool(alive.all()) else score.cpu().masked_fill(~alive, -torch.inf), count, seed
-    )
+    unknown = int(torch.count_nonzero(score.isnan()))
+    if unknown:  # neither low nor high, so no count could be kept
+        raise InputError(f"scores to cut by must be numbers (got NaN for {unknown} of {score.numel()})")
+    score = score.cpu() if bool(alive.all()) else score.cpu().masked_fill(~alive, -torch.inf)
+    return keep_largest(score, count, seed)
 
 
 def get_masks(training: Training) -> tuple[Tensor, Tensor]:

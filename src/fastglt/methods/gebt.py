@@ -59,7 +59,7 @@ class GEBT(Method):
             train_sparse(training, self.targets, stage=TRAIN)
         else:
             for name, mask in drawn.items():
-                earlier = training.memory.get(name, mask.new_empty(0, mask.numel()))
+                earlier = training.memory.get(name, mask.new_empty(0, mask.numel())).to(mask.device)
                 training.memory[name] = torch.cat([earlier, mask.unsqueeze(0)])[-self.window :]
 
     def draw(self, training: Training) -> dict[str, Tensor]:

@@ -31,13 +31,16 @@ class Rounds(Method):
     train_rounds: bool = True  # train every round's ticket, not the last one's alone
 
     def __post_init__(self) -> None:
-        self._schedules()
         if self.round_epochs < 1:
             raise InputError(f"round_epochs must be at least 1 (got {self.round_epochs})")
-        for name in ("edge_l1", "weight_l1"):
+        for name in ("edge_share", "weight_share"):
+            if not 0 < getattr(self, name) < 1:
+                raise InputError(f"{name} must lie in (0, 1) (got {getattr(self, name)})")
+        if not self.search_lr > 0:
+            raise InputError(f"search_lr must be positive (got {self.search_lr})")
+        for name in ("search_weight_decay", "edge_l1", "weight_l1"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} must not be negative (got {getattr(self, name)})")
-        _ = self.recipe  # checks the rest
 
     @property
     def recipe(self) -> Recipe:
