@@ -8,9 +8,10 @@ from fastglt.training import Training
 
 
 def outputs_at_best(training: Training) -> Tensor:
-    """The class scores of all nodes at the stage's best epoch, whose masks are still in force."""
+    """The class scores of all nodes at a stage's best epoch, whose hard masks are still in force; no soft ones."""
     best, network = training.best, training.network
     assert best is not None, "the teacher has been trained"
+    assert (best.edge_score, best.weight_score) == (None, {}), "soft masks would be those of the last epoch"
     now = {name: value.clone() for name, value in network.state_dict().items()}
     network.load_state_dict(best.state)
     network.eval()

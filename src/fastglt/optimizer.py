@@ -19,11 +19,7 @@ class Product:
     """
 
     def __init__(self, left: Tensor, right: Tensor, *, l1: float = 0.0) -> None:
-        self.left, self.right, self.l1 = (
-            left,
-            right,
-            l1,
-        )  # weight decay is the left one's, the l1 term the right one's
+        self.left, self.right, self.l1 = left, right, l1  # weight decay is left's, the l1 term right's
         self.value = (left.detach() * right.detach()).requires_grad_()
         self.is_current()
 
@@ -39,9 +35,8 @@ class Product:
             self.is_current()
 
 
-Limits = tuple[
-    Tensor | None, Tensor | None
-]  # where a tensor may move, and what the sizes of its gradients add up in
+# Where a tensor may move, and what the sizes of its gradients add up in.
+Limits = tuple[Tensor | None, Tensor | None]
 
 
 class Adam:
@@ -57,7 +52,7 @@ class Adam:
         return (tensor for tensors, _ in self.groups for tensor in tensors)
 
     @torch.no_grad()
-    def step(self, products: Iterable[Product] = (), limits: "Mapping[Tensor, Limits] | None" = None) -> None:
+    def step(self, products: Iterable[Product] = (), limits: Mapping[Tensor, Limits] | None = None) -> None:
         """Move each tensor that has a gradient, within its limits, and forget the gradient."""
         limits = limits or {}
         for product in products:

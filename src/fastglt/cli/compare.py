@@ -37,7 +37,11 @@ def compare(
         str, typer.Option(help="Shares of edges to remove, commas between.", rich_help_panel=WHAT)
     ] = "0.2",
     weight_sparsity: Annotated[
-        str, typer.Option(help="Shares of weights to remove, one for each of edges.", rich_help_panel=WHAT)
+        str,
+        typer.Option(
+            help="Shares of weights to remove, paired with those of edges; one alone goes with all.",
+            rich_help_panel=WHAT,
+        ),
     ] = "0.9",
     seeds: Annotated[str, typer.Option(help="As in 0-4 or 0,2,5.", rich_help_panel=WHAT)] = "0-4",
     split_seed: arguments.SplitSeed = 0,
@@ -56,7 +60,7 @@ def compare(
     weight_decay: arguments.WeightDecay = None,
     hidden: arguments.Hidden = 512,
     jobs: Annotated[
-        int, typer.Option(help="Runs at a time; 0: one for each core, or one on a GPU.", rich_help_panel=RUN)
+        int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
     ] = 0,
     threads: Annotated[int, typer.Option(help="Of each run; 0: all cores.", rich_help_panel=RUN)] = 1,
     device: arguments.Device = "cpu",
@@ -114,7 +118,7 @@ def compare(
 
     folder = out or Path("runs") / f"compare-{as_file_name(dataset)}-{model}"
     runs = plan(experiments, folder)
-    outcomes = _run(runs, folder, _jobs(jobs, device), checkpoint_every, quiet=quiet)
+    outcomes = _run(runs, folder, _jobs(jobs, threads, device), checkpoint_every, quiet=quiet)
     _report(Results(runs, outcomes), rounds=rounds, csv=csv, json_output=json_output)
 
 
@@ -184,9 +188,10 @@ def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: 
         raise typer.Exit(1)
 
 
-def _jobs(jobs: int, device: str) -> int:
+def _jobs(jobs: int, threads: int, device: str) -> int:
     from fastglt.experiment import available_threads
 
     if jobs < 0:
         raise InputError(f"jobs must not be negative (got {jobs})")
-    return jobs or (available_threads() if device == "cpu" else 1)
+    cores = available_threads()
+    return jobs or (max(1, cores // (threads or cores)) if device == "cpu" else 1)

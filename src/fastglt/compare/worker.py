@@ -51,9 +51,8 @@ def _warm_up(prepared: Prepared, method: Method) -> None:
 
 
 def _stop_when_told(folder: RunFolder) -> None:
-    while os.read(
-        sys.stdin.fileno(), 1024
-    ):  # not through Python's buffer, whose lock would outlive the main thread
+    # Not through Python's buffer, whose lock would outlive the main thread.
+    while os.read(sys.stdin.fileno(), 1024):
         pass
     folder.stop = True
 
