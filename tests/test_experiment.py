@@ -39,6 +39,7 @@ class TestRounds:
         for number, line in enumerate(metrics["rounds"], start=1):
             ticket = Ticket.load(tmp_path / "rounds" / f"0{number}.safetensors")
             assert line == {
+                "round": number,
                 "graph_sparsity": ticket.graph_sparsity,
                 "weight_sparsity": ticket.weight_sparsity,
                 "search_val": ticket.scores["search_val"],

@@ -112,7 +112,7 @@ class TestRounds:
         first = tmp_path / "checkpoint" / "search.round-0"
         content = first.read_bytes()
         first.unlink()
-        with pytest.raises(InputError, match=r"lacks round 1 of its search; choose another --out"):
+        with pytest.raises(InputError, match=r"lacks round 1 of its search; remove that folder"):
             search_with_ugs(tmp_path)
         first.write_bytes(content)
         search_with_ugs(tmp_path)

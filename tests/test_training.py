@@ -1,7 +1,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -417,13 +417,15 @@ def test_a_round_keeps_its_best_epoch() -> None:
     training.run_epoch(Hooks())
     first = training.best
     assert first is not None
-    training.end_round()
+    training.end_round(1)
     training.rewind()
     training.begin_stage("again")
     for _ in range(3):
         training.run_epoch(Hooks())
-    training.end_round()
-    assert training.rounds == [first, training.best]
+    training.end_round(2)
+    assert training.best is not None
+    assert training.rounds == [replace(first, round=1), training.best]
+    assert training.best.round == 2
     assert first.epoch == 1 < training.rounds[1].epoch
 
 
@@ -751,7 +753,9 @@ def test_a_diverging_loss_is_told() -> None:
     with torch.no_grad():
         network.layer1.weight.fill_(1e30)
         network.layer2.weight.fill_(1e30)
-    with pytest.raises(InputError, match=r"the loss must stay finite \(got (nan|inf) in epoch 1\); try a lower lr"):
+    with pytest.raises(
+        InputError, match=r"the loss must stay finite \(got (nan|inf) in epoch 1\); try a lower learning rate"
+    ):
         training_of(network=network).run_epoch(Hooks())
 
 

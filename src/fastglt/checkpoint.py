@@ -82,7 +82,8 @@ def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
     tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
     tensors = own_copies(tensors)
-    return tensors, {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "names": list(tensors)}
+    meta = {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "round": snapshot.round}
+    return tensors, {**meta, "names": list(tensors)}
 
 
 def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
@@ -96,6 +97,7 @@ def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
         masks=_unpack_masks(tensors, "masks"),
         edge_score=edge_score,
         weight_score=weight_score,
+        round=meta["round"],
     )
 
 

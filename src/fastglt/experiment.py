@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from fastglt import kernels
+from fastglt import __version__, kernels
 from fastglt.container import nan_as_null
 from fastglt.data import Dataset, load
 from fastglt.errors import InputError, unknown_name
@@ -141,6 +141,7 @@ class Prepared:
             "threads": chosen.threads or available_threads(),
             "device": chosen.device,
             "backend": kernels.backend(),
+            "fastglt": __version__,
         }
 
     def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
@@ -150,8 +151,8 @@ class Prepared:
             self.network, self.task, self.method, seed=seed, dense=dense, journal=folder, progress=progress
         )
         found.ticket.save(folder.path / "ticket.safetensors")
-        for number, ticket in enumerate(found.rounds, start=1):
-            ticket.save(folder.path / "rounds" / f"{number:02}.safetensors")
+        for ticket in found.rounds:
+            ticket.save(folder.path / "rounds" / f"{ticket.config['round']:02}.safetensors")
         metrics = self._metrics(found)
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
@@ -219,7 +220,11 @@ def available_threads() -> int:
 def _round(ticket: Ticket) -> dict[str, Any]:
     """A point of a sparsity curve: the round's ticket after its own training in the search."""
     sparsities = {"graph_sparsity": ticket.graph_sparsity, "weight_sparsity": ticket.weight_sparsity}
-    return {**sparsities, **nan_as_null({name: ticket.scores[name] for name in ("search_val", "search_test")})}
+    return {
+        "round": ticket.config["round"],
+        **sparsities,
+        **nan_as_null({name: ticket.scores[name] for name in ("search_val", "search_test")}),
+    }
 
 
 def _wins(scores: Mapping[str, float | None]) -> dict[str, bool | None]:

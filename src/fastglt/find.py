@@ -91,11 +91,12 @@ def find(
                 phase, network, task, method.budget, seed=seed, masks=masks, journal=journal, progress=progress
             )
     others = {name: result.best.scores for name, result in phases.items() if name != "search"}
-    make_ticket = partial(_ticket, network, task, method, seed, search)
+    seconds = {name: result.seconds for name, result in phases.items()}
+    make_ticket = partial(_ticket, network, task, method, seed)
     return Found(
-        ticket=replace(make_ticket(search.best, others), seconds={n: r.seconds for n, r in phases.items()}),
+        ticket=replace(make_ticket(search.best, others), history=search.history, seconds=seconds),
         phases=phases,
-        rounds=tuple(make_ticket(best, {}, round=number) for number, best in enumerate(search.rounds, start=1)),
+        rounds=tuple(make_ticket(best, {}, round=best.round) for best in search.rounds),
     )
 
 
@@ -109,7 +110,6 @@ def _ticket(
     task: Task,
     method: Method,
     seed: int,
-    search: PhaseResult,
     best: Snapshot,
     others: Mapping[str, Scores],
     **config: Any,
@@ -143,8 +143,6 @@ def _ticket(
         initial_from="recipe" if recipe else "file",
         versions=versions(),
         load_initial=lambda: initial,
-        history=search.history,
-        seconds={"search": search.seconds},
     )
 
 

@@ -108,6 +108,11 @@ class Masks:
         return (total - self.weights_kept) / total if total else 0.0
 
 
+def weight_masks(kept: Tensor, like: Mapping[str, Tensor]) -> dict[str, Mask]:
+    """A mask for each matrix from one boolean vector over all weights in order."""
+    return {name: Mask(part) for name, part in unflatten(kept, like).items()}
+
+
 def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
     """All tensors as one vector, in the mapping's order, so that they can be ranked globally."""
     return torch.cat([tensor.flatten() for tensor in tensors.values()]) if tensors else torch.empty(0)

@@ -48,3 +48,4 @@ class Snapshot:
     masks: Masks
     edge_score: Tensor | None
     weight_score: dict[str, Tensor] = field(default_factory=dict)
+    round: int = 0  # of an iterative search, from 1

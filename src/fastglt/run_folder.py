@@ -136,7 +136,8 @@ class RunFolder(Journal):
         for number in range(count):
             content = self._read(f"{phase}.round-{number}")
             if content is None:
-                raise InputError(f"'{self.path}' lacks round {number + 1} of its {phase}; choose another --out")
+                remedy = "remove that folder, or choose another --out"
+                raise InputError(f"'{self.path}' lacks round {number + 1} of its {phase}; {remedy}")
             found.append(unpack_snapshot(*content))
         return found
 
@@ -207,7 +208,7 @@ def _read_json(path: Path, key: str) -> Any:
     except ValueError:
         content = None
     if not isinstance(content, dict) or key not in content:
-        raise InputError(f"'{path}' is damaged; choose another --out")
+        raise InputError(f"'{path}' is damaged; remove that folder, or choose another --out")
     return content
 
 

@@ -45,7 +45,8 @@ class Training:
     """A network, its masks, its optimiser and what has happened so far.
 
     The weights that a mask removes are zero and stay zero, with no optimiser state, so that the network
-    itself is the sparse network and a weight that returns starts afresh.
+    itself is the sparse network and a weight that returns starts afresh. A stage that lets weights `regrow` leaves
+    them their optimiser state.
     """
 
     def __init__(
@@ -120,9 +121,10 @@ class Training:
         self.end_stage()
         self.apply(self.masks)
 
-    def end_round(self) -> None:
-        """Keep the best epoch as a ticket of its own; the search goes on to a sparser one."""
+    def end_round(self, number: int) -> None:
+        """Keep the best epoch as the ticket of a round (from 1); the search goes on to a sparser one."""
         assert self.best is not None, "the round has been trained"
+        self.best = replace(self.best, round=number)
         self.rounds.append(self.best)
 
     def run_epoch(self, hooks: Hooks) -> None:
@@ -137,7 +139,9 @@ class Training:
         loss = loss if extra is None else loss + extra
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise InputError(f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower lr")
+            raise InputError(
+                f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower learning rate"
+            )
         loss.backward()  # type: ignore[no-untyped-call]
         hooks.before_step(self)
         self.optimizer.step(self._soft.values(), self._finish_gradients())

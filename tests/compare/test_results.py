@@ -102,7 +102,13 @@ def test_scores_without_test_nodes_are_left_out(runs: list[Run]) -> None:
 def test_rounds_are_averaged_over_seeds(runs: list[Run]) -> None:
     def points(*scores: float) -> list[dict[str, float]]:
         return [
-            {"graph_sparsity": 0.1 * n, "weight_sparsity": 0.25 * n, "search_val": 0.5, "search_test": score}
+            {
+                "round": n,
+                "graph_sparsity": 0.1 * n,
+                "weight_sparsity": 0.25 * n,
+                "search_val": 0.5,
+                "search_test": score,
+            }
             for n, score in enumerate(scores, start=1)
         ]
 

@@ -53,7 +53,7 @@ def test_counts_that_are_not_exact_are_flagged(tmp_path: Path) -> None:
 
 def test_curves_of_methods_that_have_rounds(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
-    point = {"graph_sparsity": 0.1, "weight_sparsity": 0.36, "search_val": 0.5, "search_test": 0.75}
+    point = {"round": 1, "graph_sparsity": 0.1, "weight_sparsity": 0.36, "search_val": 0.5, "search_test": 0.75}
     outcomes = [*finished(runs[:2]), *finished(runs[2:], rounds=[point])]
     text = printed(print_rounds, Results(runs, outcomes), width=100)
     assert "fastglt · on the way to 20 % of edges and 50 % of weights removed" in text

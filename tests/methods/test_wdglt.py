@@ -49,7 +49,9 @@ class TestLoss:
 
     def test_it_counts_by_its_weight(self) -> None:
         assert self.loss(certain(0, 1, 2), transport=0.5) == pytest.approx(-0.5 * 3 * APART)
-        assert self.loss(certain(0, 1, 2), transport=0.0) == 0
+        off = wdglt(transport=0.0)
+        assert off.extra_loss(masks_begun(off), certain(0, 1, 2)) is None
+        assert not off.wants_all_nodes(masks_begun(off))
 
     def test_outputs_are_probabilities(self) -> None:
         # Nodes of (3/4, 1/4) and (1/4, 3/4): √(1/4 + 1/4) apart, in both classes' eyes.

@@ -132,6 +132,8 @@ def _run(runs: "list[Run]", out: Path, jobs: int, checkpoint_every: float, *, qu
     left = [run for run in runs if run.folder not in done]
     if outcomes and not quiet:
         typer.echo(f"{len(outcomes)} of {len(runs)} runs are finished already", err=True)
+    if left and not quiet:
+        typer.echo(f"{len(left)} runs, {min(jobs, len(left))} at a time, in '{out}'", err=True)
     workers = Workers(jobs, logs=out / "logs", checkpoint_every=checkpoint_every)
     with stop_cleanly(workers):
         for outcome in workers.run(left):

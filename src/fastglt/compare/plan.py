@@ -30,7 +30,7 @@ class Run:
     @property
     def name(self) -> str:
         """In words, for people."""
-        return f"{self.method}{self._sparsities(' ')} seed {self.experiment.seed}"
+        return f"{self.method}{_sparsities(self.method, self.experiment, ' ')} seed {self.experiment.seed}"
 
     def result(self) -> dict[str, Any] | None:
         """Its metrics, if it is finished."""
@@ -45,26 +45,20 @@ class Run:
             "checkpoint_every": checkpoint_every,
         }
 
-    def _sparsities(self, separator: str) -> str:
-        targets = self.experiment.targets
-        if self.is_dense:
-            return ""
-        return f"{separator}g{100 * targets.graph_sparsity:g}{separator}w{100 * targets.weight_sparsity:g}"
-
     @classmethod
     def of(cls, prepared: Prepared, out: Path, *, twin: Path | None) -> "Run":
         """The run that prepared things make: a ticket with its twin, or without one a twin."""
-        experiment = prepared.experiment
-        settings = settings_of(prepared, dense=twin is None)
-        run = cls(
-            method=DENSE if twin is None else prepared.method.name,
-            experiment=experiment,
-            settings=settings,
-            folder=out,
-            twin=twin,
-        )
-        name = f"{run.method}{run._sparsities('-')}-s{experiment.seed}-{settings_digest(settings)}"
-        return cls(**{**vars(run), "folder": out / name})
+        experiment, settings = prepared.experiment, settings_of(prepared, dense=twin is None)
+        method = DENSE if twin is None else prepared.method.name
+        name = f"{method}{_sparsities(method, experiment, '-')}-s{experiment.seed}-{settings_digest(settings)}"
+        return cls(method=method, experiment=experiment, settings=settings, folder=out / name, twin=twin)
+
+
+def _sparsities(method: str, experiment: Experiment, separator: str) -> str:
+    if method == DENSE:
+        return ""
+    graph, weight = experiment.targets.graph_sparsity, experiment.targets.weight_sparsity
+    return f"{separator}g{100 * graph:g}{separator}w{100 * weight:g}"
 
 
 def settings_of(prepared: Prepared, *, dense: bool) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def _rounds(seeds: Sequence[Sequence[Row]]) -> list[Row]:
         scores = {key: [row[key] for row in here if row[key] is not None] for key in ("search_val", "search_test")}
         found.append(
             {
-                "round": number + 1,
+                "round": here[0]["round"],
                 "n": len(here),
                 **{key: mean([row[key] for row in here]) for key in ("graph_sparsity", "weight_sparsity")},
                 "mean": {key: mean(values) for key, values in scores.items()},

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.hooks import Hooks
-from fastglt.masks import Mask, Masks, flatten, unflatten
+from fastglt.masks import Mask, Masks, flatten, weight_masks
 from fastglt.schedules import check_sparsity, kept_count
 from fastglt.scores import keep_largest, keep_random
 from fastglt.seeds import derive
@@ -156,11 +156,6 @@ def train_sparse(
     )
 
 
-def train_tickets_weights(training: Training) -> None:
-    """Begin a stage under the hard masks in force, which are a ticket; only weights are trained, by the recipe."""
-    training.begin_stage("train", target=(training.masks.edges.count, training.masks.weights_kept))
-
-
 def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
     """End a stage: cut the smallest soft masks of its best epoch, by count; weights are ranked globally."""
     edges, weights = best_soft_masks(training)
@@ -234,5 +229,4 @@ def get_masks(training: Training) -> tuple[Tensor, Tensor]:
 
 def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
     """Put masks in force from two such vectors."""
-    parts = unflatten(weights, training.weights)
-    training.revise(Masks(edges=Mask(edges), weights={name: Mask(part) for name, part in parts.items()}))
+    training.revise(Masks(edges=Mask(edges), weights=weight_masks(weights, training.weights)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from fastglt.errors import InputError
-from fastglt.methods.base import Method, cut_smallest, train_soft_masks, train_tickets_weights
+from fastglt.methods.base import Method, cut_smallest, train_soft_masks
 from fastglt.schedules import RoundSchedule
 from fastglt.seeds import derive, uniform
 from fastglt.training import Recipe, Training
@@ -95,7 +95,7 @@ class Rounds(Method):
         """Begin a stage of a round, from Θ0."""
         training.rewind()
         if stage == TRAIN:
-            train_tickets_weights(training)
+            training.begin_stage(TRAIN, target=(training.masks.edges.count, training.masks.weights_kept))
         else:
             train_soft_masks(training, self.targets, stage=stage, l1=(self.edge_l1, self.weight_l1))
             _stir(training, number)
@@ -105,7 +105,7 @@ class Rounds(Method):
         if stage == MASK:
             cut_smallest(training, *(schedule.sparsity(number) for schedule in self._schedules()))
         elif stage == TRAIN:
-            training.end_round()
+            training.end_round(number)
 
     def _schedules(self) -> tuple[RoundSchedule, RoundSchedule]:
         """How the edges' and the weights' sparsity grow."""

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fastglt.distillation import distillation_loss, outputs_at_best
 from fastglt.errors import InputError
-from fastglt.masks import Mask, Masks, flatten, unflatten
+from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
 from fastglt.scores import edge_peripherality, highest
 from fastglt.seeds import derive
@@ -68,5 +68,4 @@ class TEDDY(Method):
         if training.stage == STUDENT and training.regrow:
             sizes, (_, count) = flatten(training.weights).detach().abs_().cpu(), self.targets.kept(training)
             kept = highest(sizes, count, derive(training.seed, "project", training.epoch))
-            weights = {name: Mask(part) for name, part in unflatten(kept, training.weights).items()}
-            training.apply(Masks(edges=training.masks.edges, weights=weights))
+            training.apply(Masks(edges=training.masks.edges, weights=weight_masks(kept, training.weights)))

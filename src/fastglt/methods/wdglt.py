@@ -43,11 +43,11 @@ class WDGLT(Rounds):
 
     def wants_all_nodes(self, training: Training) -> bool:
         """Distances are between all nodes' outputs, labelled or not."""
-        return training.stage == MASK
+        return training.stage == MASK and self.transport > 0
 
     def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
         """The distances count while masks are trained; tickets are trained as in UGS."""
-        if training.stage != MASK:
+        if not self.wants_all_nodes(training):
             return None
         outputs, predicted = logits.softmax(-1), logits.argmax(-1)
         order = permutation(len(logits), derive(training.seed, "transport", training.epoch)).to(logits.device)
