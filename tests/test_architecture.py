@@ -97,7 +97,7 @@ ALLOWED: dict[str, set[str]] = {
     "records": {"masks"},
     "hooks": {"training"},  # for types only
     "training": {  # methods for types only
-        *("errors", "hooks", "masks", "methods", "models", "optimizer", "records", "seeds", "task"),
+        *("errors", "hooks", "kernels", "masks", "methods", "models", "optimizer", "records", "seeds", "task"),
     },
     "distillation": {"training"},
     "checkpoint": {"container", "masks", "records", "training"},

@@ -63,6 +63,8 @@ def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
 
 def keep_largest(scores: Tensor, count: int, seed: int) -> Tensor:
     """A boolean vector that keeps the `count` largest scores."""
+    if 2 * count < scores.numel():  # the few are found sooner
+        return highest(scores, count, seed)
     return ~lowest(scores, scores.numel() - count, seed)
 
 

@@ -16,6 +16,7 @@ from torch.func import functional_call
 
 from fastglt.errors import InputError
 from fastglt.hooks import Hooks
+from fastglt.kernels import zero_outside
 from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
 from fastglt.optimizer import Adam, Limits, Product
@@ -211,9 +212,8 @@ class Training:
         }
         with torch.no_grad():
             for name, kept in self._kept_weights.items():
-                factor = kept.to(self.weights[name].dtype)
                 for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
-                    tensor.mul_(factor)
+                    zero_outside(tensor, kept)
             if self.edge_score is not None:
                 for moment in self._moments(self.edge_score):
                     moment.mul_(masks.edges.kept.to(device))

@@ -25,6 +25,7 @@ from fastglt.kernels import (
     spmm,
     table,
     use_table,
+    zero_outside,
 )
 from tests.conftest import BACKENDS
 from tests.helpers import randn, values_and_gradients
@@ -52,6 +53,7 @@ def everything(width: int) -> dict[str, list[Tensor]]:
         "head_dots": values_and_gradients(head_dots, dense, randn(2, 2, width // 2, seed=10)),
         "matmul": [matmul(x, randn(64, width, seed=11))],  # its gradients are PyTorch's own dense products
         "dropout": values_and_gradients(lambda d: dropout(d, 0.5, training=True), dense),
+        "zero_outside": changed_in_place(zero_outside, rows[0], rows[1] > 0),
         "adam": changed_in_place(
             lambda *parts: adam(*parts[:4], step=3, lr=0.01, weight_decay=0.1, kept=rows[1] > 0, total=parts[4]),
             *(*rows, rows[0].square() + rows[1].square(), rows[2].abs()),

@@ -1,4 +1,4 @@
-"""What changes tensors in place: `adam`, with and without limits."""
+"""What changes tensors in place: `adam`, with and without limits, and `zero_outside`."""
 
 import math
 from functools import partial
@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fastglt.kernels import adam
+from fastglt.kernels import adam, zero_outside
 from tests.helpers import randn
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -122,3 +122,18 @@ class TestMaskedAdam:
         move(whole, grad.contiguous(), *zeros(whole))
         torch.testing.assert_close(strided, whole)
         assert torch.equal(total, grad.abs())
+
+
+@dtypes
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("strided", [False, True])
+def test_outside_is_zero_and_inside_untouched(shape: tuple[int, ...], dtype: torch.dtype, strided: bool) -> None:
+    before, kept = numbers(shape, 1, dtype), numbers(shape, 2, dtype) > 0
+    tensor = before.clone()
+    if strided:
+        tensor = torch.stack([before, before], dim=-1)[..., 0]
+        assert before.dim() == 0 or not tensor.is_contiguous()
+    version = tensor._version
+    zero_outside(tensor, kept)
+    assert torch.equal(tensor, torch.where(kept, before, torch.zeros_like(before)))
+    assert tensor._version > version

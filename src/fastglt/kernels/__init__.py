@@ -33,6 +33,7 @@ __all__ = [
     "spmm",
     "table",
     "use_table",
+    "zero_outside",
 ]
 
 _chosen: list[Table] = []
@@ -86,6 +87,12 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     """
     drop = Drop.draw(p, training=training)
     return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
+
+
+def zero_outside(tensor: Tensor, kept: Tensor) -> None:
+    """Set a tensor to zero, in place, where the boolean `kept` is false."""
+    _server(tensor, "numba").zero_outside(tensor, kept)
+    torch.autograd.graph.increment_version(tensor)
 
 
 def adam(

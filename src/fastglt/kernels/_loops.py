@@ -242,6 +242,21 @@ def adam(tensor, grad, kept, total, first, second, rate, inverse, decay, beta1, 
             _adam(tensor[part], block, first[part], second[part], *numbers)
 
 
+@njit(**_OPTIONS)
+def zero_outside(values, kept):  # type: ignore[no-untyped-def]
+    """values = 0 where not kept."""
+    for b in prange((values.shape[0] + _BLOCK - 1) // _BLOCK):
+        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
+        _mask_in_place(values[part], kept[part])
+
+
+@njit(**_ROW)
+def _mask_in_place(values, kept):  # type: ignore[no-untyped-def]
+    """Not `_mask` with values for an output: where arrays overlap, nothing is vectorised."""
+    for x in range(values.shape[0]):
+        values[x] *= values.dtype.type(kept[x])
+
+
 @njit(**_ROW)
 def _add_sizes(values, total):  # type: ignore[no-untyped-def]
     for x in range(values.shape[0]):

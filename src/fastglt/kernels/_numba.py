@@ -104,6 +104,14 @@ def attention_backward(
     return grad_target, grad_source
 
 
+def zero_outside(tensor: Tensor, kept: Tensor) -> None:
+    """See `fastglt.kernels.zero_outside`."""
+    if not tensor.is_contiguous() or not kept.is_contiguous():
+        _plain.zero_outside(tensor, kept)
+        return
+    _run(tensor.numel(), _loops.zero_outside, tensor.detach().view(-1).numpy(), kept.view(-1).numpy())
+
+
 def adam(
     tensor: Tensor,
     grad: Tensor,

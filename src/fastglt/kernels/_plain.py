@@ -52,6 +52,11 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight
 
 
+def zero_outside(tensor: Tensor, kept: Tensor) -> None:
+    """See `fastglt.kernels.zero_outside`."""
+    tensor.mul_(kept)
+
+
 def adam(
     tensor: Tensor,
     grad: Tensor,

@@ -16,6 +16,7 @@ from fastglt.kernels._plain import (
     head_dots,
     head_dots_backward,
     matmul,
+    zero_outside,
 )
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
@@ -33,6 +34,7 @@ __all__ = [
     "matmul",
     "sddmm",
     "spmm",
+    "zero_outside",
 ]
 
 with warnings.catch_warnings():
