@@ -153,7 +153,7 @@ class TestRoundSchedule:
 
     @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
     def test_impossible_shares_are_refused(self, share: float) -> None:
-        with pytest.raises(InputError, match=rf"removed in a round must lie in \(0, 1\) \(got {share}\)"):
+        with pytest.raises(InputError, match=rf"share must lie in \(0, 1\) \(got {share}\)"):
             RoundSchedule(target=0.5, share=share)
 
 

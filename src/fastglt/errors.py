@@ -5,7 +5,7 @@ message as one line and exits with the family's code; no traceback.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class FastGLTError(Exception):
@@ -24,6 +24,30 @@ class MachineError(FastGLTError, RuntimeError):
     """The environment stands in the way: disk, memory, network, another process."""
 
     exit_code = 1
+
+
+_RULES: dict[str, Callable[[float], bool]] = {  # each false for NaN
+    "be positive": lambda value: value > 0,
+    "not be negative": lambda value: value >= 0,
+    "be at least 1": lambda value: value >= 1,
+    "lie in (0, 1)": lambda value: 0 < value < 1,
+    "lie in [0, 1)": lambda value: 0 <= value < 1,
+    "lie in (0, 1]": lambda value: 0 < value <= 1,
+    "lie in [0, 1]": lambda value: 0 <= value <= 1,
+}
+
+
+def require(rule: str, **values: float) -> None:
+    """Refuse a number that breaks a rule.
+
+    >>> require("be positive", lr=0.1, decay=0)
+    Traceback (most recent call last):
+        ...
+    fastglt.errors.InputError: decay must be positive (got 0)
+    """
+    for name, value in values.items():
+        if not _RULES[rule](value):
+            raise InputError(f"{name} must {rule} (got {value})")
 
 
 def unknown_name(what: str, got: str, known: Iterable[str]) -> InputError:

@@ -12,7 +12,7 @@ import torch
 from fastglt import __version__, kernels
 from fastglt.container import nan_as_null
 from fastglt.data import Dataset, load
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import require, unknown_name
 from fastglt.find import Found, check_targets, find
 from fastglt.fitting import as_network
 from fastglt.judge.cost import count_macs
@@ -48,10 +48,7 @@ class Experiment:
     def __post_init__(self) -> None:
         if self.model not in BACKBONES:
             raise unknown_name("model", self.model, BACKBONES)
-        if self.threads < 0:
-            raise InputError(f"threads must not be negative (got {self.threads})")
-        if self.seed < 0 or self.split_seed < 0:
-            raise InputError(f"seeds must not be negative (got {min(self.seed, self.split_seed)})")
+        require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
         self.make_method()
 
     def make_method(self) -> Method:

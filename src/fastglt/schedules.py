@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fastglt.errors import InputError
+from fastglt.errors import InputError, require
 
 
 def kept_count(sparsity: float, total: int) -> int:
@@ -23,8 +23,7 @@ def kept_count(sparsity: float, total: int) -> int:
 
 def check_sparsity(name: str, sparsity: float, total: int) -> None:
     """Refuse a target outside [0, 1), or one that leaves nothing."""
-    if not 0 <= sparsity < 1:
-        raise InputError(f"{name} must lie in [0, 1) (got {sparsity})")
+    require("lie in [0, 1)", **{name: sparsity})
     if sparsity > 0 and kept_count(sparsity, total) < 1:
         raise InputError(f"{name} must leave at least one of {total} elements (got {sparsity}, which leaves none)")
 
@@ -64,14 +63,10 @@ class SwapSchedule:
     ramp: float = 0.8  # share of the intervals after which the target is reached
 
     def __post_init__(self) -> None:
-        if self.intervals < 1:
-            raise InputError(f"intervals must be at least 1 (got {self.intervals})")
-        if not 0 <= self.swap_fraction <= 1:
-            raise InputError(f"swap_fraction must lie in [0, 1] (got {self.swap_fraction})")
-        if not self.decay > 0:
-            raise InputError(f"decay must be positive (got {self.decay})")
-        if not 0 < self.ramp <= 1:
-            raise InputError(f"ramp must lie in (0, 1] (got {self.ramp})")
+        require("be at least 1", intervals=self.intervals)
+        require("lie in [0, 1]", swap_fraction=self.swap_fraction)
+        require("be positive", decay=self.decay)
+        require("lie in (0, 1]", ramp=self.ramp)
 
     def sparsity(self, interval: int) -> float:
         """The sparsity once interval number `interval` (from 1) is over [s_mu]."""
@@ -101,8 +96,7 @@ class RoundSchedule:
     share: float  # of the remaining elements, removed in a round
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise InputError(f"the share removed in a round must lie in (0, 1) (got {self.share})")
+        require("lie in (0, 1)", share=self.share)
 
     @property
     def rounds(self) -> int:
@@ -127,10 +121,8 @@ class CosineSwaps:
     end: float  # epoch from which on nothing is swapped [T_end]
 
     def __post_init__(self) -> None:
-        if not 0 <= self.swap_fraction <= 1:
-            raise InputError(f"swap_fraction must lie in [0, 1] (got {self.swap_fraction})")
-        if not self.end > 0:
-            raise InputError(f"end must be positive (got {self.end})")
+        require("lie in [0, 1]", swap_fraction=self.swap_fraction)
+        require("be positive", end=self.end)
 
     def swap(self, *, epoch: int, kept: int, total: int) -> Swap:
         """What to drop and regrow after an epoch; never more than there is to regrow."""

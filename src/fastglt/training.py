@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from fastglt.errors import InputError
+from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
 from fastglt.kernels import zero_outside
 from fastglt.masks import Mask, Masks
@@ -36,10 +36,8 @@ class Recipe:
     weight_decay: float = 5e-4  # of weights, not of soft masks
 
     def __post_init__(self) -> None:
-        if not self.lr > 0:
-            raise InputError(f"lr must be positive (got {self.lr})")
-        if not self.weight_decay >= 0:
-            raise InputError(f"weight_decay must not be negative (got {self.weight_decay})")
+        require("be positive", lr=self.lr)
+        require("not be negative", weight_decay=self.weight_decay)
 
 
 class Training:

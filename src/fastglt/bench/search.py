@@ -10,7 +10,7 @@ from fastglt.bench import Note, silent
 from fastglt.bench.memory import peaks
 from fastglt.bench.runs import Run, Work, seconds, stock_runs, warm_up
 from fastglt.bench.stock import FORMS
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.experiment import Experiment, Prepared
 from fastglt.methods import FixedMasks, Method
 from fastglt.seeds import own_random_state
@@ -28,10 +28,8 @@ class Sample:
     seconds: float = 20.0  # after which its turn ends, though not before an epoch
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise InputError(f"pyg_epochs must be at least 1 (got {self.epochs})")
-        if not self.seconds >= 0:
-            raise InputError(f"pyg_seconds must not be negative (got {self.seconds})")
+        require("be at least 1", pyg_epochs=self.epochs)
+        require("not be negative", pyg_seconds=self.seconds)
 
 
 class Timed:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.options import build_experiment, given
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import InputError, require, unknown_name
 
 if TYPE_CHECKING:
     from fastglt.bench import Note
@@ -124,9 +124,10 @@ def train(
         "seed": seed,
         "directed": directed,
     }
+    require("be at least 1", repeats=repeats)
     experiments = _experiments(datasets, models, settings, {}, threads, device, data_root)
     _run(
-        {"command": "train", "settings": {**settings, "repeats": _positive("repeats", repeats)}},
+        {"command": "train", "settings": {**settings, "repeats": repeats}},
         experiments,
         lambda experiment, note: measure(experiment, repeats=repeats, note=note),
         _TRAIN,
@@ -187,7 +188,8 @@ def search(
     }
     budget = given({"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval})
     sample = Sample(epochs=pyg_epochs, seconds=pyg_seconds)
-    effort = {"repeats": _positive("repeats", repeats), "pyg_epochs": pyg_epochs, "pyg_seconds": pyg_seconds}
+    require("be at least 1", repeats=repeats)
+    effort = {"repeats": repeats, "pyg_epochs": pyg_epochs, "pyg_seconds": pyg_seconds}
     experiments = _experiments(datasets, models, settings, budget, threads, device, data_root)
     _run(
         {"command": "search", "settings": {**settings, **budget, **effort}},
@@ -287,9 +289,3 @@ def _machine_line(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {machine[package]}" for package, name in names.items())
     where = [machine["cpu"], threads, *([] if machine["device"] == "cpu" else [machine["device"]])]
     return f"{', '.join(where)}; {versions}"
-
-
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise InputError(f"{name} must be at least 1 (got {value})")
-    return value

@@ -10,8 +10,8 @@ import typer
 from fastglt.cli import arguments
 from fastglt.cli.arguments import HOW, RUN, WHAT
 from fastglt.cli.lists import read_methods, read_options, read_pairs, read_seeds
-from fastglt.cli.options import as_file_name, build_experiment, check_checkpoints, given
-from fastglt.errors import FastGLTError, InputError
+from fastglt.cli.options import as_file_name, build_experiment, given
+from fastglt.errors import FastGLTError, require
 
 if TYPE_CHECKING:
     from fastglt.compare import Outcome, Results, Run
@@ -90,7 +90,7 @@ def compare(
     seed is trained once, for all methods. Stopped or killed, the same command goes on where it was; what is
     finished is never computed again. A run that fails is told at the end, and the others are kept.
     """
-    check_checkpoints(checkpoint_every)
+    require("not be negative", checkpoint_every=checkpoint_every)
     training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
     options = read_options(read_methods(methods), option or [])
     experiments = [
@@ -193,7 +193,6 @@ def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: 
 def _jobs(jobs: int, threads: int, device: str) -> int:
     from fastglt.experiment import available_threads
 
-    if jobs < 0:
-        raise InputError(f"jobs must not be negative (got {jobs})")
+    require("not be negative", jobs=jobs)
     cores = available_threads()
     return jobs or (max(1, cores // (threads or cores)) if device == "cpu" else 1)

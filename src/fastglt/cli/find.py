@@ -8,7 +8,8 @@ import typer
 
 from fastglt.cli import arguments
 from fastglt.cli.arguments import HOW, RUN, WHAT
-from fastglt.cli.options import as_file_name, build_experiment, check_checkpoints, given, method_options
+from fastglt.cli.options import as_file_name, build_experiment, given, method_options
+from fastglt.errors import require
 
 if TYPE_CHECKING:
     from fastglt.experiment import Prepared
@@ -110,7 +111,7 @@ def find(
         data_root=data_root,
         directed=directed,
     )
-    check_checkpoints(checkpoint_every)
+    require("not be negative", checkpoint_every=checkpoint_every)
     experiment.use_machine()
     prepared = experiment.prepare()
     if dry_run:

@@ -58,12 +58,6 @@ def as_file_name(dataset: str) -> str:
     return re.sub(r"[^\w.-]", "_", dataset.partition(":")[0])
 
 
-def check_checkpoints(seconds: float) -> None:
-    """Refuse a negative time between checkpoints."""
-    if not seconds >= 0:
-        raise InputError(f"checkpoint_every must not be negative (got {seconds})")
-
-
 def build_experiment(
     *,
     training: dict[str, Any],

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import best_soft_masks, get_masks, set_masks
 from fastglt.methods.rounds import MASK, Rounds
@@ -37,10 +37,8 @@ class ACE(Rounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.erase_epochs < 1:
-            raise InputError(f"erase_epochs must be at least 1 (got {self.erase_epochs})")
-        if not 0 <= self.swap_share <= 1:
-            raise InputError(f"swap_share must lie in [0, 1] (got {self.swap_share})")
+        require("be at least 1", erase_epochs=self.erase_epochs)
+        require("lie in [0, 1]", swap_share=self.swap_share)
 
     @property
     def stages_of_a_round(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, cut_lowest, train_sparse
 from fastglt.seeds import derive, uniform
@@ -40,11 +40,8 @@ class AdaGLT(Method):
     edge_hidden: int = 32  # width of the network that scores edges
 
     def __post_init__(self) -> None:
-        for option in ("pressure", "threshold_lr", "tolerance"):
-            if not getattr(self, option) > 0:
-                raise InputError(f"{option} must be positive (got {getattr(self, option)})")
-        if self.edge_hidden < 1:
-            raise InputError(f"edge_hidden must be at least 1 (got {self.edge_hidden})")
+        require("be positive", pressure=self.pressure, threshold_lr=self.threshold_lr, tolerance=self.tolerance)
+        require("be at least 1", edge_hidden=self.edge_hidden)
 
     def begin(self, training: Training) -> None:
         """Train thresholds and scores for whatever is to be pruned; little is, at first."""

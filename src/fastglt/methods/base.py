@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError
+from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks, flatten, weight_masks
 from fastglt.schedules import check_sparsity, kept_count
@@ -25,9 +25,7 @@ class Targets:
     weight_sparsity: float = 0.9  # share of weights to remove
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not 0 <= value < 1:
-                raise InputError(f"{name} must lie in [0, 1) (got {value})")
+        require("lie in [0, 1)", **asdict(self))
 
     def check(self, task: Task, weights: int) -> None:
         """Refuse targets that this graph or network cannot meet."""
@@ -53,9 +51,8 @@ class Budget:
     weight_decay: float = 5e-4
 
     def __post_init__(self) -> None:
-        for name in ("oneshot_epochs", "denoise_epochs", "interval"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1 (got {getattr(self, name)})")
+        lengths = {name: getattr(self, name) for name in ("oneshot_epochs", "denoise_epochs", "interval")}
+        require("be at least 1", **lengths)
         if self.interval > self.denoise_epochs:
             rule = f"interval must not exceed the {self.denoise_epochs} denoise_epochs"
             raise InputError(f"{rule} (got {self.interval})")

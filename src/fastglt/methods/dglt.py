@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.masks import unflatten
 from fastglt.methods.base import Method, draw_lowest, set_masks, train_sparse
 from fastglt.training import Training
@@ -33,8 +33,7 @@ class DGLT(Method):
     transition: float = 0.2  # share of all epochs in which information moves
 
     def __post_init__(self) -> None:
-        if not 0 < self.transition < 1:
-            raise InputError(f"transition must lie in (0, 1) (got {self.transition})")
+        require("lie in (0, 1)", transition=self.transition)
 
     @property
     def transition_epochs(self) -> int:

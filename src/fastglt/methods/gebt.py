@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, draw_lowest, set_masks, train_soft_masks, train_sparse
 from fastglt.training import Training
@@ -32,11 +32,8 @@ class GEBT(Method):
     distance: float = 0.1  # mean share of elements that differ from them, below which a mask has settled
 
     def __post_init__(self) -> None:
-        for option in ("draw_every", "window"):
-            if getattr(self, option) < 1:
-                raise InputError(f"{option} must be at least 1 (got {getattr(self, option)})")
-        if not 0 < self.distance <= 1:
-            raise InputError(f"distance must lie in (0, 1] (got {self.distance})")
+        require("be at least 1", draw_every=self.draw_every, window=self.window)
+        require("lie in (0, 1]", distance=self.distance)
 
     @property
     def latest(self) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, cut_random, set_masks, train_sparse
 from fastglt.schedules import CosineSwaps, erdos_renyi_counts
@@ -27,8 +27,7 @@ class RigL(Method):
     swap_until: float = 0.75  # share of the epochs after which the masks stay [T_end]
 
     def __post_init__(self) -> None:
-        if not 0 < self.swap_until <= 1:
-            raise InputError(f"swap_until must lie in (0, 1] (got {self.swap_until})")
+        require("lie in (0, 1]", swap_until=self.swap_until)
         _ = self.schedule  # checks the rest
 
     @property

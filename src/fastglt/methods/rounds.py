@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.methods.base import Method, cut_smallest, train_soft_masks
 from fastglt.schedules import RoundSchedule
 from fastglt.seeds import derive, uniform
@@ -31,16 +31,11 @@ class Rounds(Method):
     train_rounds: bool = True  # train every round's ticket, not the last one's alone
 
     def __post_init__(self) -> None:
-        if self.round_epochs < 1:
-            raise InputError(f"round_epochs must be at least 1 (got {self.round_epochs})")
-        for name in ("edge_share", "weight_share"):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name} must lie in (0, 1) (got {getattr(self, name)})")
-        if not self.search_lr > 0:
-            raise InputError(f"search_lr must be positive (got {self.search_lr})")
-        for name in ("search_weight_decay", "edge_l1", "weight_l1"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} must not be negative (got {getattr(self, name)})")
+        require("be at least 1", round_epochs=self.round_epochs)
+        require("lie in (0, 1)", edge_share=self.edge_share, weight_share=self.weight_share)
+        require("be positive", search_lr=self.search_lr)
+        require("not be negative", search_weight_decay=self.search_weight_decay)
+        require("not be negative", edge_l1=self.edge_l1, weight_l1=self.weight_l1)
 
     @property
     def recipe(self) -> Recipe:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fastglt.distillation import distillation_loss, outputs_at_best
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
 from fastglt.scores import edge_peripherality, highest
@@ -31,8 +31,7 @@ class TEDDY(Method):
     distill: float = 5.0  # weight of KL(teacher ‖ student) in the loss [lambda]
 
     def __post_init__(self) -> None:
-        if not self.distill >= 0:
-            raise InputError(f"distill must not be negative (got {self.distill})")
+        require("not be negative", distill=self.distill)
 
     @property
     def epochs(self) -> int:

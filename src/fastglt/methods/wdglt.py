@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.methods.rounds import MASK, Rounds
 from fastglt.seeds import derive, permutation
 from fastglt.training import Training
@@ -35,11 +35,9 @@ class WDGLT(Rounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("transport_eps", "transport_iterations", "transport_nodes"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be positive (got {getattr(self, name)})")
-        if not self.transport >= 0:
-            raise InputError(f"transport must not be negative (got {self.transport})")
+        require("be positive", transport_eps=self.transport_eps)
+        require("be positive", transport_iterations=self.transport_iterations, transport_nodes=self.transport_nodes)
+        require("not be negative", transport=self.transport)
 
     def wants_all_nodes(self, training: Training) -> bool:
         """Distances are between all nodes' outputs, labelled or not."""

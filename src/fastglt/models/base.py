@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
 from fastglt.kernels import matmul
@@ -73,15 +73,8 @@ class Backbone(Network):
 
     def __init__(self, in_channels: int, hidden: int, out_channels: int, *, dropout: float, seed: int) -> None:
         super().__init__()
-        for label, value in (
-            ("in_channels", in_channels),
-            ("hidden", hidden),
-            ("out_channels", out_channels),
-        ):
-            if value < 1:
-                raise InputError(f"{label} must be at least 1 (got {value})")
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout must lie in [0, 1) (got {dropout})")
+        require("be at least 1", in_channels=in_channels, hidden=hidden, out_channels=out_channels)
+        require("lie in [0, 1)", dropout=dropout)
         self.in_channels, self.hidden, self.out_channels = in_channels, hidden, out_channels
         self.dropout, self.seed = dropout, seed
 

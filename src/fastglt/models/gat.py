@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fastglt.errors import InputError
+from fastglt.errors import require
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
 from fastglt.kernels import aggregate, attention, dropout, head_dots
@@ -85,8 +85,7 @@ class GAT(Backbone):
         prune_attention: bool = False,
     ) -> None:
         super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
-        if heads < 1:
-            raise InputError(f"heads must be at least 1 (got {heads})")
+        require("be at least 1", heads=heads)
         self.heads, self.slope, self.prune_attention = heads, slope, prune_attention
         common = {"dropout": dropout, "slope": slope, "seed": seed}
         self.layer1 = GATLayer(in_channels, hidden, heads, purpose="layer1", **common)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import require, unknown_name
 from fastglt.features import FeatureRows, Features
 from fastglt.graph import Graph
 from fastglt.kernels import aggregate, dropout
@@ -84,8 +84,7 @@ class GIN(Backbone):
         super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
         if aggregation not in _AGGREGATIONS:
             raise unknown_name("aggregation", aggregation, _AGGREGATIONS)
-        if depth < 1:
-            raise InputError(f"depth must be at least 1 (got {depth})")
+        require("be at least 1", depth=depth)
         self.depth, self.aggregation = depth, aggregation
         common = {"depth": depth, "aggregation": aggregation, "seed": seed}
         self.layer1 = GINLayer(in_channels, hidden, purpose="layer1", **common)  # type: ignore[arg-type]
