@@ -1,4 +1,4 @@
-"""The options that `fastglt find` and `fastglt compare` share, each with its one help text."""
+"""The options that several commands share, each with its one help text."""
 
 from pathlib import Path
 from typing import Annotated

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fastglt.cli.arguments import RUN, AsJson, DataRoot, Quiet
 from fastglt.cli.options import build_experiment, given
 from fastglt.errors import InputError, require, unknown_name
 
@@ -27,7 +28,7 @@ SEARCH_EXAMPLES = (
     "a quick look: [bold]fastglt bench search --oneshot-epochs 10 --denoise-epochs 40 --repeats 1[/]"
 )
 
-_WHAT, _HOW, _RUN = "What to measure", "How to measure", "The run"
+_WHAT, _HOW = "What to measure", "How to measure"
 
 Datasets = Annotated[
     str,
@@ -50,20 +51,15 @@ Seed = Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_
 Directed = Annotated[
     bool, typer.Option("--directed", help="Do not symmetrise a graph from files.", rich_help_panel=_WHAT)
 ]
-Threads = Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=_RUN)]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.", rich_help_panel=_RUN)]
-DataRoot = Annotated[
-    Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=_RUN)
-]
+Threads = Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.", rich_help_panel=RUN)]
 Out = Annotated[
     Path | None,
     typer.Option(
         help="JSON file for the rows, written after each; those it has already are not measured again.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=_RUN)]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=_RUN)]
 
 _MEMORY: "Columns" = {
     "ours MB": lambda row: f"{row['peak_mb_ours']:,.0f}",
