@@ -117,10 +117,8 @@ def profile(dataset: str, model: str, epochs: int) -> None:
     prepared = Experiment(
         dataset=dataset, model=model, targets=targets, budget=budget_for(dataset, model)
     ).prepare()
-    method, training = (
-        prepared.method,
-        Training(prepared.network, prepared.task, prepared.method.budget.recipe, seed=0),
-    )
+    method = prepared.method
+    training = Training(prepared.network, prepared.task, method.recipe, seed=0)
     method.begin(training)
     training.run_epoch(method)
     training.epoch = method.budget.oneshot_epochs

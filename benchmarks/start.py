@@ -22,7 +22,7 @@ from fastglt.training import Training, train
 for model in ("gcn", "gin", "gat"):
     budget = Budget(oneshot_epochs=1, denoise_epochs=1, interval=1)
     run = Experiment(dataset="digits", model=model, hidden=16, targets=Targets(), budget=budget).prepare()
-    train(Training(run.network, run.task, budget.recipe, seed=0), run.method)
+    train(Training(run.network, run.task, run.method.recipe, seed=0), run.method)
 """
 
 

@@ -24,7 +24,10 @@ class Hooks:
         return training.edge_score, training.soft_weights
 
     def before_step(self, training: "Training") -> None:
-        """Look at the gradients, or change them; those of pruned weights are still there."""
+        """Look at the gradients, or change them; those of pruned weights are still there.
+
+        Where soft weight masks are trained, weights have none of their own: the optimiser takes the product's.
+        """
 
     def after_step(self, training: "Training") -> None:
         """Correct what the optimiser has done, before it is evaluated."""
