@@ -128,9 +128,8 @@ ALLOWED: dict[str, set[str]] = {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
         *("phases", "process", "run_folder", "task", "ticket"),
     },
-    "compare": {
-        *("errors", "experiment", "methods", "process", "run_folder", "schedules", "seeds", "storage", "training"),
-    },
+    "batch": {*("errors", "experiment", "methods", "process", "run_folder", "seeds", "storage", "training")},
+    "compare": {"batch", "schedules"},
     "paper": {"methods"},
     "bench": {
         *("data", "errors", "experiment", "find", "kernels", "methods", "models", "process", "seeds", "storage"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fastglt.compare import Outcome
+from fastglt.batch import Outcome
 from fastglt.methods import METHODS
 from fastglt.methods.published import PUBLISHED
 from tests.conftest import OwnModule
@@ -256,7 +256,7 @@ def planned(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         seen.append((runs, self.jobs))
         return [Outcome(run=run, reason="not today") for run in runs]
 
-    monkeypatch.setattr("fastglt.compare.Workers.run", nothing)
+    monkeypatch.setattr("fastglt.batch.Workers.run", nothing)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> tuple[Any, int, Result]:

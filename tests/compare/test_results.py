@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from fastglt.compare import Outcome, Results, Run
+from fastglt.batch import Outcome, Run
+from fastglt.compare import Results
 from fastglt.compare.results import deviation, mean
 
-from .conftest import experiment, runs_of
+from ..batch.runs import experiment, runs_of
 
 
 def metrics_of(run: Run, **changes: Any) -> dict[str, Any]:

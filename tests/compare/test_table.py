@@ -6,10 +6,11 @@ from typing import Any
 
 from rich.console import Console
 
-from fastglt.compare import Outcome, Results
+from fastglt.batch import Outcome
+from fastglt.compare import Results
 from fastglt.compare.table import print_cells, print_rounds
 
-from .conftest import experiment, runs_of
+from ..batch.runs import experiment, runs_of
 from .test_results import finished
 
 

@@ -1,6 +1,5 @@
 """`fastglt compare`: methods side by side, over seeds and sparsities."""
 
-import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +8,13 @@ import typer
 
 from fastglt.cli import arguments
 from fastglt.cli.arguments import HOW, RUN, WHAT
+from fastglt.cli.batch import finish, how_many
 from fastglt.cli.lists import read_methods, read_options, read_pairs, read_seeds
 from fastglt.cli.options import as_file_name, build_experiment, given
-from fastglt.errors import FastGLTError, require
+from fastglt.errors import require
 
 if TYPE_CHECKING:
-    from fastglt.compare import Outcome, Results, Run
+    from fastglt.compare import Results
 
 EXAMPLES = (
     "Examples: [bold]fastglt compare --methods fastglt,oneshot,random --seeds 0-2[/] (the bundled digits graph) · "
@@ -114,56 +114,13 @@ def compare(
         for graph, weight in read_pairs(graph_sparsity, weight_sparsity)
         for method, chosen in options.items()
     ]
-    from fastglt.compare import Results, plan
+    from fastglt.batch import plan
+    from fastglt.compare import Results
 
     folder = out or Path("runs") / f"compare-{as_file_name(dataset)}-{model}"
     runs = plan(experiments, folder)
-    outcomes = _run(runs, folder, _jobs(jobs, threads, device), checkpoint_every, quiet=quiet)
+    outcomes = finish(runs, folder, how_many(jobs, threads, device), checkpoint_every, quiet=quiet)
     _report(Results(runs, outcomes), rounds=rounds, csv=csv, json_output=json_output)
-
-
-def _run(runs: "list[Run]", out: Path, jobs: int, checkpoint_every: float, *, quiet: bool) -> "list[Outcome]":
-    """Run what is not finished yet, and tell of each run as it ends."""
-    from fastglt.cli.progress import stop_cleanly
-    from fastglt.compare import Workers
-
-    outcomes = _finished(runs)
-    done = {outcome.run.folder for outcome in outcomes}
-    left = [run for run in runs if run.folder not in done]
-    if outcomes and not quiet:
-        typer.echo(f"{len(outcomes)} of {len(runs)} runs are finished already", err=True)
-    if left and not quiet:
-        typer.echo(f"{len(left)} runs, {min(jobs, len(left))} at a time, in '{out}'", err=True)
-    workers = Workers(jobs, logs=out / "logs", checkpoint_every=checkpoint_every)
-    with stop_cleanly(workers):
-        for outcome in workers.run(left):
-            outcomes.append(outcome)
-            if not quiet:
-                typer.echo(f"{_line(outcome)}; {len(runs) - len(outcomes)} left", err=True)
-    return outcomes
-
-
-def _finished(runs: "list[Run]") -> "list[Outcome]":
-    from fastglt.compare import Outcome
-
-    found = []
-    for run in runs:
-        with contextlib.suppress(FastGLTError):  # its process will say what is wrong with the folder
-            metrics = run.result()
-            if metrics is not None:
-                found.append(Outcome(run=run, metrics=metrics))
-    return found
-
-
-def _line(outcome: "Outcome") -> str:
-    from fastglt.compare.table import percent
-
-    run, metrics = outcome.run, outcome.metrics
-    if metrics is None:
-        return f"{run.name}: failed: {outcome.reason}"
-    phases = ("dense",) if run.is_dense else ("search", "isolated")
-    scores = ", ".join(f"{phase} {percent(metrics[f'{phase}_test'])} %" for phase in phases)
-    return f"{run.name}: {scores}, {sum(metrics[f'{phase}_seconds'] for phase in phases):.1f} s"
 
 
 def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: bool) -> None:
@@ -188,11 +145,3 @@ def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: 
             typer.echo(f"failed: {failure['run']}: {failure['reason']}", err=True)
         typer.echo("the same command tries again what failed, and nothing else", err=True)
         raise typer.Exit(1)
-
-
-def _jobs(jobs: int, threads: int, device: str) -> int:
-    from fastglt.experiment import available_threads
-
-    require("not be negative", jobs=jobs)
-    cores = available_threads()
-    return jobs or (max(1, cores // (threads or cores)) if device == "cpu" else 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from fastglt.compare.plan import Run
-from fastglt.compare.workers import Outcome
+from fastglt.batch.plan import Run
+from fastglt.batch.workers import Outcome
 from fastglt.schedules import kept_count
 
 Row = dict[str, Any]

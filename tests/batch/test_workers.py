@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fastglt.compare import Workers
+from fastglt.batch import Workers
 from fastglt.methods import Budget
 from fastglt.run_folder import RunFolder
 from tests.conftest import OwnModule
 
-from .conftest import experiment, runs_of
+from .runs import experiment, runs_of
 
 # Each run waits for the other one to begin: it takes two at a time to get through.
 TOGETHER = """

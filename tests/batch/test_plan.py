@@ -10,7 +10,7 @@ from fastglt import InputError
 from fastglt.methods import Targets
 from fastglt.run_folder import settings_digest
 
-from .conftest import experiment, runs_of
+from .runs import experiment, runs_of
 
 
 def test_the_dense_twin_of_a_seed_is_shared_and_comes_first(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One run of a comparison, in a process of its own: ``python -m fastglt.compare.worker '{"experiment": …}'``.
+"""One run of a batch, in a process of its own: ``python -m fastglt.batch.worker '{"experiment": …}'``.
 
 It stops after the epoch that is running, with a checkpoint, once its standard input ends: that is how the process
 that started it says so, and what happens when that process dies.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastglt.compare.plan import STOPPED, settings_of
+from fastglt.batch.plan import STOPPED, settings_of
 from fastglt.errors import FastGLTError
 from fastglt.experiment import Experiment, Prepared
 from fastglt.methods import FixedMasks, Method

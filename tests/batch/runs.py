@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from fastglt.compare import Run, plan
+from fastglt.batch import Run, plan
 from fastglt.experiment import Experiment
 from fastglt.methods import Budget, Targets
 

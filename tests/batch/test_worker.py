@@ -11,13 +11,13 @@ from typing import IO, Any
 import pytest
 
 from fastglt import Ticket
-from fastglt.compare import Run, worker
-from fastglt.compare.plan import STOPPED
+from fastglt.batch import Run, worker
+from fastglt.batch.plan import STOPPED
 from fastglt.experiment import Experiment
 from fastglt.methods import Budget
 from fastglt.run_folder import RunFolder
 
-from .conftest import experiment, runs_of
+from .runs import experiment, runs_of
 
 
 @pytest.fixture(autouse=True)

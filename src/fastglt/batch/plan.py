@@ -1,4 +1,4 @@
-"""What a comparison consists of: a dense twin for every seed, and a ticket for every experiment."""
+"""What a batch consists of: a dense twin for every seed, and a ticket for every experiment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def plan(experiments: Sequence[Experiment], out: Path) -> list[Run]:
     """All runs, each twin before the first of its tickets, with everything checked that can be without training.
 
     The experiments differ in method, targets, budget and seed alone. A folder's name has a digest of the settings,
-    so whatever is changed, nothing of another comparison is used or overwritten.
+    so whatever is changed, nothing of another batch is used or overwritten.
     """
     runs: dict[Path, Run] = {}
     prepared: Prepared | None = None

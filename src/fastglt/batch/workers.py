@@ -1,4 +1,4 @@
-"""The processes of a comparison: so many at a time, stopped cleanly, and one that dies takes no other with it."""
+"""The processes of a batch: so many at a time, stopped cleanly, and one that dies takes no other with it."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastglt.compare.plan import STOPPED, Run
+from fastglt.batch.plan import STOPPED, Run
 from fastglt.errors import FastGLTError
 from fastglt.storage import disk_errors
 
@@ -74,7 +74,7 @@ class _Process:
                 [
                     sys.executable,
                     "-m",
-                    "fastglt.compare.worker",
+                    "fastglt.batch.worker",
                     json.dumps(run.job(checkpoint_every=checkpoint_every)),
                 ],
                 stdin=subprocess.PIPE,
