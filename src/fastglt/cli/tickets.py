@@ -1,0 +1,81 @@
+"""A ticket from what a user typed, and the graph it belongs to."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.errors import InputError
+
+if TYPE_CHECKING:
+    from fastglt.data import Dataset
+    from fastglt.task import Task
+    from fastglt.ticket import Ticket
+
+OwnDataset = Annotated[
+    str | None,
+    typer.Option("--dataset", help="The ticket's graph (default: what run.json beside the ticket names)."),
+]
+OwnSplitSeed = Annotated[
+    int | None, typer.Option("--split-seed", help="Decides a split that is not given (default: as in run.json).")
+]
+
+
+def open_ticket(path: Path) -> "tuple[Ticket, Path]":
+    """The ticket in a file or in a run's folder, verified, and its file."""
+    from fastglt.ticket_file import load
+
+    file = path / "ticket.safetensors" if path.is_dir() else path
+    return load(file), file
+
+
+def run_settings(file: Path) -> dict[str, Any]:
+    """The settings of the run that left a ticket; nothing where no run.json tells."""
+    folder = file.resolve().parent
+    record = (folder.parent if folder.name == "rounds" else folder) / "run.json"
+    try:
+        settings = json.loads(record.read_text())["settings"]
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"'{record}' cannot be read; pass --dataset, with the ticket in another folder") from None
+    return settings if isinstance(settings, dict) else {}
+
+
+def dataset_of(
+    file: Path,
+    dataset: str | None = None,
+    split_seed: int | None = None,
+    data_root: Path | None = None,
+    *,
+    directed: bool = False,
+) -> "Dataset":
+    """The dataset that a user names for a ticket or, without one, that the ticket's run was made on."""
+    from fastglt.data import load
+    from fastglt.data.named import NAMED
+
+    settings = run_settings(file) if dataset is None or split_seed is None else {}
+    if split_seed is None:
+        split_seed = int(settings.get("split_seed", 0))
+    if dataset is None:
+        dataset = settings.get("dataset")
+        if dataset is None:
+            raise InputError(f"the ticket's graph must be named (got no run.json beside '{file}'); pass --dataset")
+        if dataset.partition(":")[0] not in NAMED:
+            raise InputError(f"the ticket's graph came from a file (got '{dataset}'); pass its path as --dataset")
+    return load(dataset, root=data_root, split_seed=split_seed, directed=directed)
+
+
+def task_of(ticket: "Ticket", dataset: "Dataset") -> "Task":
+    """The task of a dataset, refused if it is not on the ticket's graph."""
+    from fastglt.task import Task
+
+    task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
+    if task.graph.fingerprint != ticket.graph_fingerprint:
+        raise InputError(
+            f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
+            "with --directed if it was directed"
+        )
+    ticket.check(task)
+    return task

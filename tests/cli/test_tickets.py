@@ -1,0 +1,73 @@
+"""Tickets and their graphs from what a user typed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastglt.cli.tickets import dataset_of, open_ticket, run_settings, task_of
+from fastglt.data import load
+from fastglt.errors import InputError
+from fastglt.task import Task
+from fastglt.ticket import Ticket
+
+from .conftest import TINY, Cli
+
+
+def test_a_runs_folder_and_its_file_are_the_same_ticket(ticket: Ticket, tmp_path: Path) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    for path in (tmp_path, tmp_path / "ticket.safetensors"):
+        found, file = open_ticket(path)
+        assert found.masks == ticket.masks
+        assert file == tmp_path / "ticket.safetensors"
+
+
+def test_the_graph_is_that_of_the_run(find: Cli, tmp_path: Path) -> None:
+    find("--quiet", "--split-seed", "3", "--method", "ugs", "--option", "round_epochs=2", "--out", tmp_path / "run")
+    for path in (tmp_path / "run", tmp_path / "run" / "rounds" / "01.safetensors"):
+        ticket, file = open_ticket(path)
+        assert run_settings(file)["split_seed"] == 3
+        found = task_of(ticket, dataset_of(file))
+        assert found.train.tolist() == Task.from_tensors(load(TINY, split_seed=3).tensors).train.tolist()
+        other = task_of(ticket, dataset_of(file, split_seed=0))
+        assert other.train.tolist() != found.train.tolist()
+
+
+def test_another_graph_is_refused(find: Cli, tmp_path: Path) -> None:
+    find("--quiet", "--out", tmp_path / "run")
+    ticket, file = open_ticket(tmp_path / "run")
+    with pytest.raises(InputError, match=r"found on another graph \(got 'digits'\); pass that one as --dataset"):
+        task_of(ticket, dataset_of(file, "digits"))
+
+
+def test_a_ticket_alone_needs_its_graph_named(ticket: Ticket, tmp_path: Path) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    with pytest.raises(InputError, match=r"must be named \(got no run.json beside .*; pass --dataset"):
+        dataset_of(tmp_path / "ticket.safetensors")
+
+
+def test_a_graph_from_a_file_needs_its_path(cli: Cli, tmp_path: Path) -> None:
+    nodes = np.arange(60)
+    x = np.eye(3, dtype=np.float32)[nodes % 3]
+    edges = np.stack([nodes, (nodes + 1) % 60])
+    np.savez(tmp_path / "ring.npz", edge_index=edges, x=x, y=nodes % 3)
+    short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
+    arguments = ("--dataset", tmp_path / "ring.npz", "--directed", *short, "--quiet", "--out", tmp_path / "run")
+    assert cli("find", *arguments).code == 0
+    ticket, file = open_ticket(tmp_path / "run")
+    with pytest.raises(InputError, match=r"came from a file \(got 'ring'\); pass its path as --dataset"):
+        dataset_of(file)
+    task = task_of(ticket, dataset_of(file, str(tmp_path / "ring.npz"), directed=True))
+    assert task.graph.directed
+    with pytest.raises(InputError, match="with --directed"):
+        task_of(ticket, dataset_of(file, str(tmp_path / "ring.npz")))
+
+
+def test_a_damaged_record_is_named(ticket: Ticket, tmp_path: Path) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(InputError, match=r"run\.json' cannot be read; pass --dataset"):
+        run_settings(tmp_path / "ticket.safetensors")
+    (tmp_path / "run.json").write_text(json.dumps({"settings": {"dataset": "digits"}}))
+    assert dataset_of(tmp_path / "ticket.safetensors").name == "digits"
