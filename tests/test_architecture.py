@@ -125,7 +125,10 @@ ALLOWED: dict[str, set[str]] = {
     "run_folder": {
         *("checkpoint", "container", "errors", "kernels", "phases", "records", "storage", "training"),
     },
-    "judge": {"errors", "fitting", "masks", "methods", "models", "phases", "task", "ticket"},
+    "judge": {
+        *("container", "errors", "fitting", "graph", "masks", "methods", "models", "phases", "scores", "seeds"),
+        *("task", "ticket", "training"),
+    },
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
         *("phases", "process", "run_folder", "task", "ticket"),

@@ -41,26 +41,42 @@ class Network(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear:
-    """For cost accounting: a product with a weight matrix."""
+    """For cost and analysis: a product with a weight matrix, from some units to others."""
 
+    layer: str
     weight: str
-    on_features: bool  # the input is the data's features, which may be sparse
+    reads: str  # the units its rows stand for: "features", or what another product writes
+    writes: str  # the units its columns stand for
+    bias: str | None = None
+
+    @property
+    def on_features(self) -> bool:
+        """The input is the data's features, which may be sparse."""
+        return self.reads == "features"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Everything it reads that is learnt."""
+        return (self.weight,) if self.bias is None else (self.weight, self.bias)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregation:
-    """For cost accounting: messages of some width along edges."""
+    """For cost and analysis: messages of some width along edges, and from each node to itself."""
 
+    layer: str
     width: int
-    self_loops: bool
+    parameters: tuple[str, ...]
+    heads: int = 1  # coefficients of each message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """For cost accounting: scores for both ends of each edge, `heads` of `width` numbers each."""
+    """For cost and analysis: the scores of each edge's two ends for each head, and their softmax."""
 
-    heads: int
-    width: int
+    layer: str
+    product: Linear  # what it looks at
+    parameters: tuple[str, str]  # a vector for each head: of the sender, of the receiver
 
 
 Operation = Linear | Aggregation | Attention
@@ -99,7 +115,7 @@ class Backbone(Network):
     @property
     @abstractmethod
     def operations(self) -> tuple[Operation, ...]:
-        """What a forward pass computes, for cost accounting."""
+        """What a forward pass computes; each parameter is named once."""
 
 
 def product(x: FeatureRows | Tensor, weight: Tensor) -> Tensor:

@@ -114,11 +114,15 @@ class GAT(Backbone):
     @property
     def operations(self) -> tuple[Operation, ...]:
         """Each layer's product, attention and aggregation."""
-        return (
-            Linear(weight="layer1.weight", on_features=True),
-            Attention(heads=self.heads, width=self.hidden),
-            Aggregation(width=self.heads * self.hidden, self_loops=True),
-            Linear(weight="layer2.weight", on_features=False),
-            Attention(heads=1, width=self.out_channels),
-            Aggregation(width=self.out_channels, self_loops=True),
-        )
+        first = Linear(layer="layer1", weight="layer1.weight", reads="features", writes="hidden")
+        second = Linear(layer="layer2", weight="layer2.weight", reads="hidden", writes="classes")
+        found: list[Operation] = []
+        for linear, part in ((first, self.layer1), (second, self.layer2)):
+            name, heads, width = linear.layer, part.heads, part.heads * part.width
+            vectors = (f"{name}.attention_source", f"{name}.attention_target")
+            found += [
+                linear,
+                Attention(layer=name, product=linear, parameters=vectors),
+                Aggregation(layer=name, width=width, heads=heads, parameters=(f"{name}.bias",)),
+            ]
+        return tuple(found)

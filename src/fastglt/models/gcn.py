@@ -57,8 +57,8 @@ class GCN(Backbone):
     def operations(self) -> tuple[Operation, ...]:
         """Two products, two aggregations."""
         return (
-            Linear(weight="layer1.weight", on_features=True),
-            Aggregation(width=self.hidden, self_loops=True),
-            Linear(weight="layer2.weight", on_features=False),
-            Aggregation(width=self.out_channels, self_loops=True),
+            Linear(layer="layer1", weight="layer1.weight", reads="features", writes="hidden"),
+            Aggregation(layer="layer1", width=self.hidden, parameters=("layer1.bias",)),
+            Linear(layer="layer2", weight="layer2.weight", reads="hidden", writes="classes"),
+            Aggregation(layer="layer2", width=self.out_channels, parameters=("layer2.bias",)),
         )

@@ -108,17 +108,27 @@ class GIN(Backbone):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Each layer's products and its aggregation, and the read-out."""
-        deeper1 = [Linear(weight=f"layer1.weights.{i}", on_features=False) for i in range(self.depth - 1)]
-        deeper2 = [Linear(weight=f"layer2.weights.{i}", on_features=False) for i in range(self.depth - 1)]
+        """Each layer's products and its aggregation, and the read-out.
+
+        (1 + eps)·self is a message from each node to itself.
+        """
+        readout = Linear(
+            layer="readout", weight="weight_readout", reads="hidden", writes="classes", bias="bias_readout"
+        )
+        first = self._layer_operations("layer1", self.hidden, reads="features", writes="hidden")
+        second = self._layer_operations("layer2", self.out_channels, reads="hidden", writes="classes")
+        return (*first, readout, *second)
+
+    def _layer_operations(self, layer: str, width: int, *, reads: str, writes: str) -> tuple[Operation, ...]:
+        units = [reads, *(f"{layer}.{i}" for i in range(self.depth - 1)), writes]
+        deeper = [
+            Linear(layer=layer, weight=f"{layer}.weights.{i}", reads=a, writes=b, bias=f"{layer}.biases.{i}")
+            for i, (a, b) in enumerate(pairwise(units[1:]))
+        ]
         return (
-            Linear(weight="layer1.weight", on_features=True),
-            Aggregation(width=self.hidden, self_loops=False),
-            *deeper1,
-            Linear(weight="weight_readout", on_features=False),
-            Linear(weight="layer2.weight", on_features=False),
-            Aggregation(width=self.out_channels, self_loops=False),
-            *deeper2,
+            Linear(layer=layer, weight=f"{layer}.weight", reads=reads, writes=units[1]),
+            Aggregation(layer=layer, width=width, parameters=(f"{layer}.bias", f"{layer}.eps")),
+            *deeper,
         )
 
 
