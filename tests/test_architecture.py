@@ -80,6 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "seeds": set(),
     "process": set(),
+    "wording": set(),
     "container": set(),
     "provenance": set(),
     "storage": {"errors"},
@@ -115,10 +116,10 @@ ALLOWED: dict[str, set[str]] = {
         "training",
         "transport",
     },
-    "phases": {"masks", "methods", "models", "records", "task", "training"},
+    "phases": {"masks", "methods", "models", "records", "seeds", "task", "training"},
     "ticket": {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},  # its file on demand
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
-    "fitting": {"errors", "masks", "models", "task", "ticket"},
+    "fitting": {"errors", "masks", "models", "seeds", "task", "ticket"},
     "find": {
         *("fitting", "masks", "methods", "models", "phases", "records", "seeds", "task", "ticket", "training"),
     },
@@ -127,14 +128,14 @@ ALLOWED: dict[str, set[str]] = {
     },
     "judge": {
         *("container", "errors", "fitting", "graph", "masks", "methods", "models", "phases", "scores", "seeds"),
-        *("task", "ticket", "training"),
+        *("task", "ticket", "training", "wording"),
     },
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
         *("phases", "process", "run_folder", "task", "ticket"),
     },
     "batch": {*("errors", "experiment", "methods", "process", "run_folder", "seeds", "storage", "training")},
-    "compare": {"batch", "schedules"},
+    "compare": {"batch", "judge", "schedules", "wording"},
     "paper": {"methods"},
     "bench": {
         *("data", "errors", "experiment", "find", "kernels", "methods", "models", "process", "seeds", "storage"),

@@ -1,13 +1,10 @@
 """One whole run from names and numbers: load the data, build the model, find and judge a ticket, keep it."""
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from fastglt import __version__, kernels
 from fastglt.container import nan_as_null
@@ -126,19 +123,13 @@ class Prepared:
     @property
     def _shared_settings(self) -> dict[str, Any]:
         chosen = self.experiment
-        split = torch.cat([self.task.train, self.task.val, self.task.test, self.task.y]).cpu().numpy()
         return {
             "dataset": self.dataset.name,
-            "graph": self.task.graph.fingerprint,
-            "features": self.task.x.fingerprint,
-            "labels_and_split": hashlib.sha256(split.tobytes()).hexdigest(),
+            **self.task.digests,
             "model": self.network.spec,
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
-            "threads": chosen.threads or available_threads(),
-            "device": chosen.device,
-            "backend": kernels.backend(),
-            "fastglt": __version__,
+            **machine_settings(chosen.threads, chosen.device),
         }
 
     def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
@@ -207,6 +198,16 @@ class Prepared:
             "threads": self.settings["threads"],
             "device": self.experiment.device,
         }
+
+
+def machine_settings(threads: int, device: str) -> dict[str, Any]:
+    """Where and by what a run is computed, as far as it may decide the last bits."""
+    return {
+        "threads": threads or available_threads(),
+        "device": device,
+        "backend": kernels.backend(),
+        "fastglt": __version__,
+    }
 
 
 def available_threads() -> int:

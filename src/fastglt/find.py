@@ -14,9 +14,8 @@ from fastglt.fitting import as_network
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import Backbone, Network, PyGNetwork, build
-from fastglt.phases import Journal, PhaseResult, Progress, run_phase, train_fixed
+from fastglt.phases import Journal, PhaseResult, Progress, run_phase, score_state, train_fixed
 from fastglt.records import Scores, Snapshot
-from fastglt.seeds import derive, own_random_state
 from fastglt.task import Task
 from fastglt.ticket import Ticket, state_hash
 from fastglt.training import Training
@@ -119,7 +118,8 @@ def _ticket(
     initial = {name.removeprefix(prefix): value.detach().cpu().clone() for name, value in state.items()}
     initial_hash = state_hash(initial)
     recipe = isinstance(network, Backbone) and state_hash(build(network.spec).state_dict()) == initial_hash
-    runs = {"search": best.scores, "search_unweighted": _unweighted(network, task, method, best, seed), **others}
+    unweighted = score_state(network, task, method.budget, best.state, seed=seed, masks=best.masks)
+    runs = {"search": best.scores, "search_unweighted": unweighted, **others}
     weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
     kept = best.masks.edges.kept
     return Ticket(
@@ -144,15 +144,6 @@ def _ticket(
         versions=versions(),
         load_initial=lambda: initial,
     )
-
-
-def _unweighted(network: Network, task: Task, method: Method, best: Snapshot, seed: int) -> Scores:
-    """The search's best network with every kept edge's score set to 1."""
-    training = Training(network, task, method.budget.recipe, seed=seed, masks=best.masks)
-    training.network.load_state_dict(best.state)
-    with own_random_state(task.y.device):
-        torch.manual_seed(derive(seed, "unweighted"))  # for a model that draws random numbers even here
-        return training.evaluate()
 
 
 def versions() -> dict[str, str]:

@@ -1,12 +1,15 @@
 """A network for a task: from a name, a user's model or a ticket, checked before anything is trained."""
 
+import copy
 from typing import Any
 
+import torch
 from torch import nn
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.masks import Masks
 from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
+from fastglt.seeds import derive, own_random_state
 from fastglt.task import Task
 from fastglt.ticket import Ticket
 
@@ -67,6 +70,29 @@ def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Networ
         raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
     weights = {wrapped.PREFIX + name: mask for name, mask in ticket.masks.weights.items()}
     return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
+
+
+def fresh_start(network: Network, seed: int) -> Network:
+    """A network like this one with initial weights of its own, which the seed decides; the given one is kept.
+
+    A user's model draws them in its `reset_parameters`. A search with the same seed began from others.
+    """
+    seed = derive(seed, "fresh start")
+    if isinstance(network, Backbone):
+        return build({**network.spec, "seed": seed})
+    fresh = copy.deepcopy(network)
+    module = fresh.module if isinstance(fresh, PyGNetwork) else fresh
+    reset = getattr(module, "reset_parameters", None)
+    if not callable(reset):
+        raise InputError(f"fresh_init needs a model with reset_parameters() (got {type(module).__name__}, without)")
+    with own_random_state(torch.device("cpu")):
+        torch.manual_seed(seed)
+        reset()
+    for name in network.prunable:
+        if torch.equal(fresh.get_parameter(name), network.get_parameter(name)):
+            got = name.removeprefix(PyGNetwork.PREFIX)
+            raise InputError(f"reset_parameters() must draw every weight matrix anew (got '{got}' unchanged)")
+    return fresh
 
 
 def _refuse_other_backbone(spec: dict[str, Any], model: object) -> None:

@@ -1,13 +1,16 @@
 """A run is a few trainings in a row, its phases; a journal keeps what they did so that a kill costs little."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from torch import Tensor
 
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget, FixedMasks, Method
 from fastglt.models.base import Network
-from fastglt.records import EpochRecord, Snapshot
+from fastglt.records import EpochRecord, Scores, Snapshot
+from fastglt.seeds import derive, own_random_state, set_random_state
 from fastglt.task import Task
 from fastglt.training import Training, train
 
@@ -89,3 +92,23 @@ def train_fixed(
         journal or Journal(),
         progress,
     )
+
+
+def score_state(
+    network: Network,
+    task: Task,
+    budget: Budget,
+    state: Mapping[str, Tensor],
+    *,
+    seed: int,
+    masks: Masks,
+    edge_score: Tensor | None = None,
+) -> Scores:
+    """Evaluate trained weights as they are on the hard-pruned graph; kept edges' scores count as 1 unless given."""
+    training = Training(network, task, budget.recipe, seed=seed, masks=masks)
+    training.network.load_state_dict(dict(state))
+    training.edge_score = None if edge_score is None else edge_score.to(task.y.device)
+    with own_random_state(task.y.device):
+        drawn = derive(seed, "unweighted")  # for a model that draws random numbers even here
+        set_random_state(drawn, task.y.device)
+        return training.evaluate()

@@ -1,5 +1,6 @@
 """A node classification task: graph, features, labels and split, checked and prepared once."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -77,6 +78,16 @@ class Task:
     def judged(self) -> Tensor:
         """The validation nodes, then the test nodes."""
         return torch.cat([self.val, self.test])
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """What tells this graph, these features, and these labels and split from all others."""
+        split = torch.cat([self.train, self.val, self.test, self.y]).cpu().numpy()
+        return {
+            "graph": self.graph.fingerprint,
+            "features": self.x.fingerprint,
+            "labels_and_split": hashlib.sha256(split.tobytes()).hexdigest(),
+        }
 
     def loss(self, logits: Tensor, nodes: Tensor) -> Tensor:
         """The mean cross-entropy of some nodes' class scores."""

@@ -1,33 +1,34 @@
+import json
 import math
-from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
-from torch import nn
-from torch_geometric import nn as pyg
+from scipy.stats import ttest_rel
 
-from fastglt import GCN, InputError, Ticket, Verdict, evaluate
-from fastglt.fitting import restore_start
-from fastglt.ticket import OtherFeaturesWarning
-from fastglt.training import Training
-from tests.toy_data import CLASSES, FEATURES, USER_MODELS, HandWritten, basic, quick_ticket, seeded, toy_data
+from fastglt import InputError, Verdict
 
 
-@pytest.fixture(scope="module")
-def user_ticket() -> Ticket:
-    return quick_ticket(seeded(USER_MODELS["GraphSAGE"]), isolated=False)
-
-
-def verdict(dense: list[float], ticket: list[float], margin: float = 0.01) -> Verdict:
+def verdict(dense: list[float], ticket: list[float], margin: float = 0.01, level: float = 0.05) -> Verdict:
     scores = {"dense_scores": tuple(dense), "ticket_scores": tuple(ticket)}
-    return Verdict(seeds=tuple(range(len(dense))), margin=margin, **scores)
+    return Verdict(seeds=tuple(range(len(dense))), margin=margin, level=level, **scores)
 
 
 def test_non_inferiority_by_hand() -> None:
     # differences 0, 1 and 2 points, helped by 1: mean 2, standard error 1/sqrt(3), t = 3.464 with 2 degrees
     found = verdict([0.80, 0.80, 0.80], [0.80, 0.81, 0.82])
     assert found.p_value == pytest.approx(0.0371, abs=1e-4)
+    # t at 95 % with 2 degrees is 2.920: 1 point more or less 2.920/sqrt(3) = 1.686
+    assert found.interval == pytest.approx((-0.00686, 0.02686), abs=1e-5)
+
+
+def test_a_verdict_is_scipys_test() -> None:
+    dense, ticket = np.random.default_rng(1).normal(0.8, 0.01, (2, 7)).tolist()
+    found = verdict(dense, ticket, margin=0.005, level=0.1)
+    expected = ttest_rel(np.add(ticket, 0.005), dense, alternative="greater")
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-8)
+    assert found.non_inferior == (expected.pvalue < 0.1)
+    assert found.interval == pytest.approx(tuple(ttest_rel(ticket, dense).confidence_interval(0.8)), rel=1e-8)
 
 
 def test_a_clear_winner_and_a_clear_loser() -> None:
@@ -50,25 +51,108 @@ def test_the_two_rules_can_disagree() -> None:
     assert not noisy.non_inferior
 
 
+def test_the_level_decides_the_test_and_the_interval() -> None:
+    scores = [0.80, 0.80, 0.80], [0.80, 0.81, 0.82]  # p = 0.0371
+    assert verdict(*scores, level=0.05).non_inferior
+    strict = verdict(*scores, level=0.03)
+    assert not strict.non_inferior
+    assert strict.interval[0] < -0.01 < verdict(*scores, level=0.05).interval[0]
+    assert "94 % interval" in strict.sentence
+
+
 def test_equal_differences_need_no_division() -> None:
     assert verdict([0.5, 0.75], [0.5, 0.75]).p_value == 0.0
     assert verdict([0.5, 0.75], [0.25, 0.5]).p_value == 1.0
     assert verdict([0.5, 0.75], [0.5, 0.75], margin=0.0).p_value == 1.0
+    assert math.isnan(verdict([0.5, 0.75], [0.5, 0.75]).power)
+
+
+def test_the_last_bits_decide_nothing() -> None:
+    """0.79 − 0.80 and 0.80 − 0.81 differ in the last bits, and both from −0.01."""
+    edge = verdict([0.80, 0.81, 0.82], [0.79, 0.80, 0.81])
+    assert (edge.p_value, edge.non_inferior, edge.outcome) == (1.0, False, "undecided")
+    assert edge.interval == (-0.01, -0.01)
+    assert math.fsum([0.1, 0.2]) != math.fsum([0.15, 0.15])
+    assert verdict([0.1, 0.2], [0.15, 0.15]).plain_winning
+    assert verdict([0.15, 0.15], [0.1, 0.2]).plain_winning
 
 
 def test_one_seed_proves_nothing() -> None:
     single = verdict([0.8], [0.9])
     assert math.isnan(single.p_value)
     assert not single.non_inferior
-    assert "one seed proves nothing" in str(single)
-
-
-def test_what_people_read_is_in_per_cent_and_names_both_rules() -> None:
-    assert str(verdict([0.80, 0.82, 0.81], [0.81, 0.82, 0.80])) == (
-        "winning by the plain rule; not shown to be non-inferior (margin 1 points, p = 0.113): ticket "
-        "81.00 ± 1.00 %, dense 81.00 ± 1.00 %, difference +0.00 points (90 % interval -1.69 to +1.69), n = 3 "
-        "(test, alone from the same start)"
+    assert single.plain_winning
+    assert str(single) == (
+        "dense 80.00 %, ticket 90.00 % (test, n = 1)\n"
+        "Undecided: the ticket's mean is at least the dense one (+10.00 points), and one seed proves nothing."
     )
+    found = single.as_dict()
+    unknown = ("dense_std", "ticket_std", "ci_low", "ci_high", "p_value", "power", "seeds_for_80_percent_power")
+    assert {name for name, value in found.items() if value is None} == set(unknown)
+
+
+SENTENCES = {
+    "winning": (
+        verdict([0.80, 0.82, 0.81, 0.80], [0.81, 0.83, 0.81, 0.82]),
+        "Winning: the ticket's mean is at least the dense one (+1.00, 90 % interval +0.04 to +1.96 points), and a "
+        "loss of 1 point or more is ruled out (p = 0.0081, level 5 %).",
+    ),
+    "non-inferior": (
+        verdict([0.800, 0.810, 0.820, 0.830], [0.799, 0.809, 0.819, 0.828]),
+        "Non-inferior: the ticket's mean is below the dense one (−0.12, 90 % interval −0.18 to −0.07 points), but "
+        "a loss of 1 point or more is ruled out (p < 0.0001, level 5 %).",
+    ),
+    "inferior": (
+        verdict([0.80, 0.82, 0.81, 0.80], [0.70, 0.71, 0.69, 0.70], margin=0.02),
+        "Worse: the ticket's mean is below the dense one (−10.75, 90 % interval −11.88 to −9.62 points), and a "
+        "loss of more than 2 points is shown, at level 5 %.",
+    ),
+    "undecided": (
+        verdict([0.80, 0.82, 0.81], [0.81, 0.82, 0.80]),
+        "Undecided: the ticket's mean is at least the dense one (+0.00, 90 % interval −1.69 to +1.69 points), but "
+        "3 seeds neither rule out a loss of 1 point or more nor show it (p = 0.11, level 5 %).",
+    ),
+}
+
+
+@pytest.mark.parametrize("outcome", SENTENCES)
+def test_one_sentence_for_each_outcome(outcome: str) -> None:
+    found, sentence = SENTENCES[outcome]
+    assert (found.outcome, found.sentence) == (outcome, sentence)
+
+
+def test_a_margin_of_nothing_asks_for_better_than_dense() -> None:
+    better = verdict([0.80, 0.81, 0.82], [0.83, 0.84, 0.86], margin=0)
+    assert (better.outcome, better.seeds_for_power) == ("winning", None)
+    assert "being no better than dense is ruled out" in better.sentence
+    assert "and a loss is shown" in verdict([0.83, 0.84, 0.86], [0.80, 0.81, 0.82], margin=0).sentence
+
+
+def test_so_few_seeds_say_what_they_could_have_shown() -> None:
+    few = SENTENCES["undecided"][0]  # a spread of 1 point: 8 seeds show a margin of 1 point with 80 %
+    assert few.seeds_for_power == 8
+    assert few.power == pytest.approx(0.3, abs=0.05)
+    assert few.power_note == (
+        "Power: a ticket truly as good as dense would pass this test with 3 seeds and this spread in about "
+        f"{100 * few.power:.0f} % of cases; 80 % would take about 8 seeds."
+    )
+    assert str(few).endswith(few.power_note)
+    enough = verdict([0.80, 0.81, 0.82, 0.83, 0.84], [0.801, 0.81, 0.821, 0.83, 0.84])
+    assert enough.power > 0.99
+    assert enough.power_note == ""
+    assert "no number of seeds" in verdict([0.8, 0.8], [0.81, 0.8], margin=0).power_note
+
+
+def test_as_plain_values_it_is_json_of_fractions() -> None:
+    found = SENTENCES["undecided"][0].as_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    exact = {"n": 3, "seeds": [0, 1, 2], "dense_scores": [0.80, 0.82, 0.81], "margin": 0.01, "level": 0.05}
+    exact |= {"non_inferior": False, "plain_winning": True, "outcome": "undecided", "difference": 0.0}
+    assert {name: found[name] for name in exact} == exact
+    assert found["dense_mean"] == pytest.approx(0.81)
+    assert found["ticket_std"] == pytest.approx(0.01)
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx((-0.016859, 0.016859), abs=1e-6)
+    assert found["sentence"].startswith("Undecided")
 
 
 @pytest.mark.parametrize(
@@ -76,105 +160,14 @@ def test_what_people_read_is_in_per_cent_and_names_both_rules() -> None:
     [
         ({"seeds": (), "dense_scores": (), "ticket_scores": ()}, "one dense and one ticket score per seed"),
         ({"ticket_scores": (0.5, 0.5)}, r"per seed \(got \(1, 1, 2\)\)"),
-        ({"margin": -0.1}, r"margin must be a fraction in \[0, 1\) \(got -0.1\)"),
-        ({"margin": 1.0}, "margin must be a fraction"),
+        ({"ticket_scores": (math.nan,)}, r"scores must be finite \(got nan\)"),
+        ({"margin": -0.1}, r"margin must lie in \[0, 1\) \(got -0.1\)"),
+        ({"margin": 1.0}, "margin must lie in"),
+        ({"level": 0.0}, r"level must lie in \(0, 0.5\) \(got 0.0\)"),
+        ({"level": 0.5}, "level must lie in"),
     ],
 )
 def test_a_verdict_checks_itself(fields: dict[str, Any], reason: str) -> None:
     given = {"seeds": (0,), "dense_scores": (0.5,), "ticket_scores": (0.5,)}
     with pytest.raises(InputError, match=reason):
         Verdict(**(given | fields))
-
-
-def test_dense_and_ticket_are_paired_by_seed(ticket: Ticket) -> None:
-    started: dict[str, dict[str, torch.Tensor]] = {}
-
-    def progress(phase: str, training: Training, epochs: int) -> None:
-        if training.epoch == 1:
-            started[phase] = {
-                "seed": torch.tensor(training.seed),
-                "kept": torch.tensor(training.masks.weights_kept),
-            }
-
-    several = evaluate(ticket, None, toy_data(), seeds=[5, 3], progress=progress)
-    phases = ["dense, seed 5", "ticket, seed 5", "dense, seed 3", "ticket, seed 3"]
-    assert list(started) == phases
-    assert [int(started[phase]["seed"]) for phase in phases] == [5, 5, 3, 3]
-    assert [int(started[phase]["kept"]) for phase in phases] == [72, 36, 72, 36]
-    assert several.seeds == (5, 3)
-    for place, seed in enumerate((5, 3)):
-        alone = evaluate(ticket, None, toy_data(), seeds=[seed])
-        assert alone.dense_scores == several.dense_scores[place : place + 1]
-        assert alone.ticket_scores == several.ticket_scores[place : place + 1]
-
-
-@pytest.mark.parametrize("name", USER_MODELS)
-def test_users_models_are_judged_from_the_tickets_start(name: str) -> None:
-    model = seeded(USER_MODELS[name])
-    found = quick_ticket(model, isolated=True, seed=1)
-    same = evaluate(found, model, toy_data(), seeds=[1])
-    assert same.ticket_scores == (found.scores["isolated_test"],)
-    others_weights = seeded(USER_MODELS[name], seed=7)
-    assert evaluate(found, others_weights, toy_data(), seeds=[1]) == same
-
-
-def test_the_start_has_the_initial_weights(user_ticket: Ticket) -> None:
-    network, masks = restore_start(user_ticket, seeded(USER_MODELS["GraphSAGE"], seed=8))
-    start = {name.removeprefix("module."): value for name, value in network.state_dict().items()}
-    assert all(torch.equal(start[name], value) for name, value in user_ticket.initial.items())
-    assert set(masks.weights) == set(network.prunable)
-
-
-@pytest.mark.parametrize("model", [None, "gcn", GCN(FEATURES, 8, CLASSES), GCN(FEATURES, 8, CLASSES, seed=5)])
-def test_a_backbones_ticket_needs_no_model(ticket: Ticket, model: Any) -> None:
-    assert len(evaluate(ticket, model, toy_data(), seeds=[0]).seeds) == 1
-
-
-@pytest.mark.parametrize(
-    ("model", "got"),
-    [("gat", "'gat'"), (GCN(FEATURES, 9, CLASSES), "GCN"), (nn.Linear(2, 2), "Linear"), (basic(pyg.GCN), "GCN")],
-)
-def test_a_backbones_ticket_refuses_another_model(ticket: Ticket, model: Any, got: str) -> None:
-    with pytest.raises(InputError, match=rf"belongs to fastglt's own gcn; .*\(got {got}\)"):
-        evaluate(ticket, model, toy_data(), seeds=[0])
-
-
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        (None, r"belongs to a user's model, .*GraphSAGE; pass that model \(got none\)"),
-        ("gcn", r"\(got 'gcn'\)"),
-        (GCN(FEATURES, 8, CLASSES), r"\(got GCN\)"),
-        (basic(pyg.GCN), r"must be the one the ticket was found with, .*GraphSAGE \(got GCN\)"),
-        (seeded(HandWritten), r"\(got HandWritten\)"),
-        (pyg.GraphSAGE(FEATURES, 9, 2, CLASSES), "found with, .*size mismatch"),
-        (pyg.GraphSAGE(FEATURES, 8, 1, CLASSES), "found with, .*prunable must name parameters"),
-    ],
-)
-def test_a_users_ticket_refuses_another_model(user_ticket: Ticket, model: Any, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        evaluate(user_ticket, model, toy_data(), seeds=[0])
-
-
-@pytest.mark.parametrize("seeds", [[], [1, 1]])
-def test_seeds_must_differ_and_be_there(ticket: Ticket, seeds: list[int]) -> None:
-    with pytest.raises(InputError, match="at least one seed, and none twice"):
-        evaluate(ticket, None, toy_data(), seeds=seeds)
-
-
-def test_another_graph_or_other_features(ticket: Ticket) -> None:
-    loops = toy_data(loops=True)
-    with pytest.raises(InputError, match="another graph"):
-        evaluate(ticket, None, loops, seeds=[0])
-    assert evaluate(ticket, None, loops, seeds=[0], other_graph=True).seeds == (0,)
-    wide = toy_data()
-    wide.x = wide.x.repeat(1, 2)
-    with pytest.warns(OtherFeaturesWarning), pytest.raises(InputError, match=r"must take 12 features \(got 6\)"):
-        evaluate(ticket, None, wide, seeds=[0])
-
-
-def test_the_metric_is_the_tickets(ticket: Ticket) -> None:
-    by_auc = replace(ticket, config={**ticket.config, "metric": "roc_auc"})
-    with pytest.raises(InputError, match="roc_auc needs two classes"):
-        evaluate(by_auc, None, toy_data(), seeds=[0])
-    assert evaluate(by_auc, None, toy_data(), seeds=[0], metric="accuracy").seeds == (0,)

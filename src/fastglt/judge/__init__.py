@@ -1,6 +1,7 @@
 """What a ticket is worth: scores in isolation, and cost."""
 
 from fastglt.judge.cost import Cost, count_macs
-from fastglt.judge.verdict import Verdict, evaluate
+from fastglt.judge.evaluate import Contest, evaluate
+from fastglt.judge.verdict import Verdict
 
-__all__ = ["Cost", "Verdict", "count_macs", "evaluate"]
+__all__ = ["Contest", "Cost", "Verdict", "count_macs", "evaluate"]

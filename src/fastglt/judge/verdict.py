@@ -1,23 +1,19 @@
-"""Dense against ticket, trained from the same start with the same budget, seed by seed."""
+"""Dense against ticket over several seeds: who wins, by which rule, how surely, and in words."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import Any
 
-import torch
-from torch import nn
+import numpy as np
 
-from fastglt.errors import InputError
-from fastglt.fitting import check_fits, restore_start
-from fastglt.methods.base import Budget
-from fastglt.phases import Progress, train_fixed
-from fastglt.task import Task
-from fastglt.ticket import Ticket
+from fastglt.container import nan_as_null
+from fastglt.errors import InputError, require
+from fastglt.judge.paired import PairedTest, power, seeds_for_power
+from fastglt.wording import mean_and_deviation, points, signed
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
+ENOUGH_POWER = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,21 +21,35 @@ class Verdict:
     """Test scores at the best validation epoch, paired by seed; fractions.
 
     >>> verdict = Verdict(seeds=(0, 1, 2), dense_scores=(0.80, 0.81, 0.82), ticket_scores=(0.81, 0.81, 0.82))
-    >>> verdict.non_inferior, verdict.plain_winning
-    (True, True)
+    >>> verdict.non_inferior, verdict.plain_winning, verdict.outcome
+    (True, True, 'winning')
     """
 
     seeds: tuple[int, ...]
     dense_scores: tuple[float, ...]
     ticket_scores: tuple[float, ...]
     margin: float = 0.01  # how much worse than dense still counts as equal
+    level: float = 0.05  # how often the test may pass a ticket that is worse by just the margin
 
     def __post_init__(self) -> None:
         counts = (len(self.seeds), len(self.dense_scores), len(self.ticket_scores))
         if len(set(counts)) > 1 or not self.seeds:
             raise InputError(f"a verdict needs one dense and one ticket score per seed (got {counts})")
-        if not 0 <= self.margin < 1:
-            raise InputError(f"margin must be a fraction in [0, 1) (got {self.margin})")
+        odd = [score for score in (*self.dense_scores, *self.ticket_scores) if not math.isfinite(score)]
+        if odd:
+            raise InputError(f"a verdict's scores must be finite (got {odd[0]})")
+        check_rule(self.margin, self.level)
+
+    @cached_property
+    def test(self) -> PairedTest:
+        """The paired test behind the verdict."""
+        differences = np.subtract(self.ticket_scores, self.dense_scores)
+        return PairedTest(differences=differences, margin=self.margin, level=self.level)
+
+    @property
+    def n(self) -> int:
+        """How many seeds there are."""
+        return len(self.seeds)
 
     @property
     def differences(self) -> tuple[float, ...]:
@@ -49,7 +59,7 @@ class Verdict:
     @property
     def difference(self) -> float:
         """Mean ticket score minus mean dense score."""
-        return fmean(self.ticket_scores) - fmean(self.dense_scores)
+        return float(self.test.mean)
 
     @property
     def plain_winning(self) -> bool:
@@ -59,83 +69,139 @@ class Verdict:
     @property
     def p_value(self) -> float:
         """One-sided paired t-test of "the ticket is worse by the margin or more"; NaN for one seed."""
-        if len(self.seeds) < 2:
-            return math.nan
-        if len(set(self.differences)) == 1:  # no spread, no test
-            return 0.0 if self.difference > -self.margin else 1.0
-        from scipy.stats import ttest_rel
-
-        helped = [score + self.margin for score in self.ticket_scores]
-        return float(ttest_rel(helped, self.dense_scores, alternative="greater").pvalue)
+        return float(self.test.p_value)
 
     @property
     def non_inferior(self) -> bool:
-        """The test rejects, at 5 %, that the ticket is worse by the margin or more."""
-        return self.p_value < 0.05
+        """The test rejects, at its level, that the ticket is worse by the margin or more."""
+        return bool(self.test.non_inferior)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 90 % confidence interval of the difference; NaN for one seed."""
-        if len(self.seeds) < 2:
-            return math.nan, math.nan
-        if len(set(self.differences)) == 1:
-            return self.difference, self.difference
-        from scipy.stats import ttest_rel
-
-        low, high = ttest_rel(self.ticket_scores, self.dense_scores).confidence_interval(0.9)
+        """The confidence interval of the difference, 90 % for a test at level 5 %; NaN for one seed."""
+        low, high = self.test.interval
         return float(low), float(high)
 
-    def __str__(self) -> str:
-        dense, ticket = _mean_and_std(self.dense_scores), _mean_and_std(self.ticket_scores)
-        plain = "winning" if self.plain_winning else "not winning"
-        tested = "non-inferior" if self.non_inferior else "not shown to be non-inferior"
-        if len(self.seeds) < 2:
-            tested = "one seed proves nothing"
+    @property
+    def outcome(self) -> str:
+        """What is known: "winning" by both rules, "non-inferior" by the test alone, "inferior", or "undecided"."""
+        if self.non_inferior:
+            return "winning" if self.plain_winning else "non-inferior"
+        return "inferior" if bool(self.test.inferior) else "undecided"
+
+    @property
+    def power(self) -> float:
+        """How probable a pass would be, were the ticket truly as good as dense; NaN without a spread to go by."""
+        spread = float(self.test.spread)
+        return power(self.n, spread, margin=self.margin, level=self.level) if spread > 0 else math.nan
+
+    @property
+    def seeds_for_power(self) -> int | None:
+        """About how many seeds such a ticket would need to pass with 80 %; None if there is no telling."""
+        spread = float(self.test.spread)
+        if not spread > 0:
+            return None
+        return seeds_for_power(ENOUGH_POWER, spread, margin=self.margin, level=self.level)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence, which claims no more than was shown."""
+        return f"{_WORDS[self.outcome] if self.n > 1 else 'Undecided'}: {self._reason}."
+
+    @property
+    def power_note(self) -> str:
+        """What so few seeds could have shown at all; empty where they are enough, or one alone."""
+        if not self.power < ENOUGH_POWER:
+            return ""
+        needed = self.seeds_for_power
+        more = "no number of seeds reaches 80 %" if needed is None else f"80 % would take about {needed:,} seeds"
         return (
-            f"{plain} by the plain rule; {tested} (margin {100 * self.margin:g} points, p = {self.p_value:.3g}): "
-            f"ticket {ticket}, dense {dense}, difference {100 * self.difference:+.2f} points "
-            f"(90 % interval {100 * self.interval[0]:+.2f} to {100 * self.interval[1]:+.2f}), "
-            f"n = {len(self.seeds)} (test, alone from the same start)"
+            f"Power: a ticket truly as good as dense would pass this test with {self.n} seeds and this spread "
+            f"in about {100 * self.power:.0f} % of cases; {more}."
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values: fractions; what is not a number, for want of seeds, is null."""
+        low, high = self.interval
+        return dict(
+            nan_as_null(
+                {
+                    "n": self.n,
+                    "seeds": list(self.seeds),
+                    "dense_scores": list(self.dense_scores),
+                    "ticket_scores": list(self.ticket_scores),
+                    "dense_mean": fmean(self.dense_scores),
+                    "dense_std": _deviation(self.dense_scores),
+                    "ticket_mean": fmean(self.ticket_scores),
+                    "ticket_std": _deviation(self.ticket_scores),
+                    "difference": self.difference,
+                    "ci_low": low,
+                    "ci_high": high,
+                    "margin": self.margin,
+                    "level": self.level,
+                    "p_value": self.p_value,
+                    "non_inferior": self.non_inferior,
+                    "plain_winning": self.plain_winning,
+                    "outcome": self.outcome,
+                    "power": self.power,
+                    "seeds_for_80_percent_power": self.seeds_for_power,
+                    "sentence": self.sentence,
+                }
+            )
+        )
 
-def evaluate(
-    ticket: Ticket,
-    model: nn.Module | str | None,
-    data: "Data",
-    *,
-    seeds: Iterable[int] = range(10),
-    margin: float = 0.01,
-    metric: str | None = None,
-    other_graph: bool = False,
-    device: str | torch.device = "cpu",
-    progress: Progress | None = None,
-) -> Verdict:
-    """Train dense and ticket in isolation from the ticket's Θ0, once per seed of training noise.
+    def __str__(self) -> str:
+        scores = {"dense": self.dense_scores, "ticket": self.ticket_scores}
+        means = (f"{side} {mean_and_deviation(fmean(s), _deviation(s))} %" for side, s in scores.items())
+        lines = (f"{', '.join(means)} (test, n = {self.n})", self.sentence, self.power_note)
+        return "\n".join(line for line in lines if line)
 
-    `model` is the user's model the ticket was found with, or None for one of fastglt's backbones. The
-    metric is the ticket's unless another is named.
-    """
-    seeds = tuple(seeds)
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(f"seeds must name at least one seed, and none twice (got {seeds})")
-    task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
-    if not task.test.numel():
-        raise InputError("data.test_mask must select at least one node to judge by (got none)")
-    ticket.check(task, other_graph=other_graph)
-    network, masks = restore_start(ticket, model)
-    check_fits(network, task, soft_edges=False)
-    budget = Budget(**ticket.config["budget"])
-    scores: dict[str, list[float]] = {"dense": [], "ticket": []}
-    for seed in seeds:
-        for name, kept in (("dense", None), ("ticket", masks)):
-            phase = f"{name}, seed {seed}"
-            result = train_fixed(phase, network, task, budget, seed=seed, masks=kept, progress=progress)
-            scores[name].append(result.best.scores.test)
-    dense, alone = tuple(scores["dense"]), tuple(scores["ticket"])
-    return Verdict(seeds=seeds, dense_scores=dense, ticket_scores=alone, margin=margin)
+    @property
+    def interval_in_words(self) -> str:
+        """The difference in points, with its interval if there is one."""
+        if self.n < 2:
+            return signed(self.difference)
+        low, high = map(signed, self.interval)
+        return f"{signed(self.difference)}, {100 * (1 - 2 * self.level):g} % interval {low} to {high}"
+
+    @property
+    def _reason(self) -> str:
+        found = "at least the dense one" if self.plain_winning else "below the dense one"
+        found = f"the ticket's mean is {found} ({self.interval_in_words} points)"
+        tested = f"({self._p}, level {100 * self.level:g} %)"
+        margin = f"a loss of {points(self.margin)} or more" if self.margin else "being no better than dense"
+        if self.n < 2:
+            return f"{found}, and one seed proves nothing"
+        if self.outcome in ("winning", "non-inferior"):
+            link = "and" if self.plain_winning else "but"
+            return f"{found}, {link} {margin} is ruled out {tested}"
+        if self.outcome == "inferior":
+            lost = f"a loss of more than {points(self.margin)}" if self.margin else "a loss"
+            return f"{found}, and {lost} is shown, at level {100 * self.level:g} %"
+        link = "but" if self.plain_winning else "and"
+        return f"{found}, {link} {self.n} seeds neither rule out {margin} nor show it {tested}"
+
+    @property
+    def _p(self) -> str:
+        if not float(self.test.spread):
+            return "equal differences for all seeds"
+        return f"p = {self.p_value:.2g}" if self.p_value >= 0.0001 else "p < 0.0001"
 
 
-def _mean_and_std(scores: tuple[float, ...]) -> str:
-    spread = f" ± {100 * stdev(scores):.2f}" if len(scores) > 1 else ""
-    return f"{100 * fmean(scores):.2f}{spread} %"
+_WORDS = {
+    "winning": "Winning",
+    "non-inferior": "Non-inferior",
+    "undecided": "Undecided",
+    "inferior": "Worse",
+}
+
+
+def check_rule(margin: float, level: float) -> None:
+    """Refuse a margin or a level that no test can have."""
+    require("lie in [0, 1)", margin=margin)
+    if not 0 < level < 0.5:
+        raise InputError(f"level must lie in (0, 0.5) (got {level})")
+
+
+def _deviation(scores: tuple[float, ...]) -> float | None:
+    return stdev(scores) if len(scores) > 1 else None

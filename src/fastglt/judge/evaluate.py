@@ -1,0 +1,164 @@
+"""The trainings behind a verdict: dense and ticket from the same start with the same budget, seed by seed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fastglt.errors import InputError
+from fastglt.fitting import check_fits, fresh_start, restore_start
+from fastglt.judge.verdict import Verdict, check_rule
+from fastglt.masks import Masks
+from fastglt.methods.base import Budget
+from fastglt.models import Network, PyGNetwork
+from fastglt.phases import PhaseResult, Progress, score_state, train_fixed
+from fastglt.task import Task
+from fastglt.ticket import Ticket, state_hash
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+class Memory:
+    """Forgets everything: the memory of an evaluation that is not written down."""
+
+    def recall(self, settings: dict[str, Any]) -> float | None:
+        """The test score of a training that was finished before."""
+        return None
+
+    def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
+        """Called at the end of each training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contest:
+    """A ticket and its dense twin, ready to be trained in isolation."""
+
+    ticket: Ticket
+    task: Task
+    network: Network  # at the ticket's Θ0
+    masks: Masks
+    fresh_init: bool = (
+        False  # each seed brings a Θ0 of its own, for both sides: does the structure win without its own?
+    )
+
+    @staticmethod
+    def prepare(
+        ticket: Ticket,
+        model: nn.Module | str | None,
+        task: Task,
+        *,
+        fresh_init: bool = False,
+        other_graph: bool = False,
+    ) -> "Contest":
+        """Check all that can be checked before anything is trained."""
+        if not task.test.numel():
+            raise InputError("data.test_mask must select at least one node to judge by (got none)")
+        ticket.check(task, other_graph=other_graph)
+        network, masks = restore_start(ticket, model)
+        check_fits(network, task, soft_edges=False)
+        return Contest(ticket=ticket, task=task, network=network, masks=masks, fresh_init=fresh_init)
+
+    @property
+    def budget(self) -> Budget:
+        """That of the search's run, for both sides."""
+        return Budget(**self.ticket.config["budget"])
+
+    def verdict(
+        self,
+        seeds: Sequence[int],
+        *,
+        margin: float = 0.01,
+        level: float = 0.05,
+        memory: Memory | None = None,
+        progress: Progress | None = None,
+    ) -> Verdict:
+        """Train both sides once for each seed, but for what a memory has already, and compare."""
+        check_rule(margin, level)
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
+        memory = memory or Memory()
+        scores: dict[str, list[float]] = {"dense": [], "ticket": []}
+        for seed in seeds:
+            start = fresh_start(self.network, seed) if self.fresh_init else self.network
+            for side, masks in (("dense", None), ("ticket", self.masks)):
+                scores[side].append(self._train(side, start, masks, seed, memory, progress))
+        dense, alone = tuple(scores["dense"]), tuple(scores["ticket"])
+        return Verdict(seeds=tuple(seeds), dense_scores=dense, ticket_scores=alone, margin=margin, level=level)
+
+    def _train(
+        self, side: str, start: Network, masks: Masks | None, seed: int, memory: Memory, progress: Progress | None
+    ) -> float:
+        settings = self._settings(start, masks, seed)
+        known = memory.recall(settings)
+        if known is not None:
+            return known
+        phase = f"{side}, seed {seed}"
+        result = train_fixed(phase, start, self.task, self.budget, seed=seed, masks=masks, progress=progress)
+        memory.keep(settings, result)
+        return result.best.scores.test
+
+    def _settings(self, start: Network, masks: Masks | None, seed: int) -> dict[str, Any]:
+        """All that decides a training's result but machine and versions; nothing of the masks for dense."""
+        shape = {key: value for key, value in start.spec.items() if key != "seed"}  # Θ0 itself has a digest
+        kept = None if masks is None else {"edges": masks.edges, **masks.weights}
+        return {
+            **self.task.digests,
+            "metric": self.task.metric,
+            "model": shape,
+            "initial": state_hash(start.state_dict()),
+            "masks": None if kept is None else state_hash({name: mask.kept for name, mask in kept.items()}),
+            "epochs": self.budget.epochs,
+            **asdict(self.budget.recipe),
+            "seed": seed,
+            "fresh_init": self.fresh_init,
+        }
+
+    def search_scores(self) -> dict[str, float]:
+        """The search's trained weights on the hard-pruned graph: kept edges with their scores, then all with 1."""
+        ticket, kept = self.ticket, self.ticket.masks.edges.kept
+        prefix = PyGNetwork.PREFIX if isinstance(self.network, PyGNetwork) else ""
+        state = {prefix + name: value for name, value in ticket.weights.items()}
+        soft = None
+        if ticket.edge_scores is not None:
+            soft = torch.ones(kept.numel()).masked_scatter(kept, ticket.edge_scores)
+        found: dict[str, float] = {}
+        for run, edge_score in (("search", soft), ("search_unweighted", None)):
+            scores = score_state(
+                self.network,
+                self.task,
+                self.budget,
+                state,
+                seed=ticket.seed,
+                masks=self.masks,
+                edge_score=edge_score,
+            )
+            found |= {f"{run}_val": scores.val, f"{run}_test": scores.test}
+        return found
+
+
+def evaluate(
+    ticket: Ticket,
+    model: nn.Module | str | None,
+    data: "Data",
+    *,
+    seeds: Iterable[int] = range(10),
+    margin: float = 0.01,
+    level: float = 0.05,
+    fresh_init: bool = False,
+    metric: str | None = None,
+    other_graph: bool = False,
+    device: str | torch.device = "cpu",
+    progress: Progress | None = None,
+) -> Verdict:
+    """Train dense and ticket in isolation from the ticket's Θ0, once per seed of training noise.
+
+    `model` is the user's model the ticket was found with, or None for one of fastglt's backbones. The
+    metric is the ticket's unless another is named. With `fresh_init` every seed brings a Θ0 of its own, the same
+    for dense and ticket; a user's model needs `reset_parameters` for that.
+    """
+    task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
+    return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)

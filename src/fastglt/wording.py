@@ -1,0 +1,38 @@
+"""Scores as people read them: per cent and points here, fractions everywhere else."""
+
+
+def percent(value: float | None) -> str:
+    """A score as per cent, without the sign.
+
+    >>> percent(0.815), percent(None)
+    ('81.50', '–')
+    """
+    return "–" if value is None else f"{100 * value:.2f}"
+
+
+def mean_and_deviation(mean: float | None, deviation: float | None) -> str:
+    """A mean score with its standard deviation, if it has one, both as per cent.
+
+    >>> mean_and_deviation(0.815, 0.002), mean_and_deviation(0.815, None)
+    ('81.50 ± 0.20', '81.50')
+    """
+    return percent(mean) if deviation is None else f"{percent(mean)} ± {percent(deviation)}"
+
+
+def points(value: float) -> str:
+    """A distance between scores, in words.
+
+    >>> points(0.01), points(0.005)
+    ('1 point', '0.5 points')
+    """
+    text = f"{100 * value:.4g}"
+    return f"{text} point" if text == "1" else f"{text} points"
+
+
+def signed(value: float) -> str:
+    """A difference of scores in points, with its sign.
+
+    >>> signed(-0.0034), signed(0.0), signed(-0.00001)
+    ('−0.34', '+0.00', '−0.00')
+    """
+    return f"{100 * value:+.2f}".replace("-", "−")
