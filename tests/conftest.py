@@ -1,7 +1,8 @@
 """For every test: PyG is imported once, quietly, because its import warns and warnings are errors here.
 
 One thread is the quickest on graphs this small, and leaves the other cores to whoever shares them. What was
-measured for this machine or downloaded to it stays out: the cache folder is an empty one.
+measured for this machine or downloaded to it stays out: the cache folder is an empty one, and so is the results
+store.
 """
 
 import os
@@ -26,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="fastglt-tests-")
     config.add_cleanup(folder.cleanup)
     os.environ["FASTGLT_CACHE"] = folder.name
+    os.environ["FASTGLT_STORE"] = str(Path(folder.name) / "results.sqlite")
 
 
 @pytest.fixture(autouse=True)

@@ -85,6 +85,7 @@ ALLOWED: dict[str, set[str]] = {
     "provenance": set(),
     "storage": {"errors"},
     "store": {"errors", "provenance", "storage"},
+    "entries": {"store"},
     "data": {"errors", "storage"},
     "kernels": {"errors", "storage"},
     "optimizer": {"kernels"},
@@ -121,25 +122,29 @@ ALLOWED: dict[str, set[str]] = {
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
     "fitting": {"errors", "masks", "models", "seeds", "task", "ticket"},
     "find": {
-        *("fitting", "masks", "methods", "models", "phases", "records", "seeds", "task", "ticket", "training"),
+        *("fitting", "masks", "methods", "models", "phases", "provenance", "records", "seeds", "task", "ticket"),
+        "training",
     },
     "run_folder": {
         *("checkpoint", "container", "errors", "kernels", "phases", "records", "storage", "training"),
     },
     "judge": {
         *("container", "errors", "fitting", "graph", "masks", "methods", "models", "phases", "scores", "seeds"),
-        *("task", "ticket", "training", "wording"),
+        *("store", "task", "ticket", "training", "wording"),
     },
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
         *("phases", "process", "run_folder", "task", "ticket"),
     },
-    "batch": {*("errors", "experiment", "methods", "process", "run_folder", "seeds", "storage", "training")},
+    "batch": {
+        *("entries", "errors", "experiment", "methods", "process", "run_folder", "seeds", "storage", "store"),
+        "training",
+    },
     "compare": {"batch", "judge", "schedules", "wording"},
     "paper": {"methods"},
     "bench": {
-        *("data", "errors", "experiment", "find", "kernels", "methods", "models", "process", "seeds", "storage"),
-        *("task", "training"),
+        *("data", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),
+        *("storage", "task", "training"),
     },
     "bench.stock": {"data", "errors"},  # a PyG script has no more
 }

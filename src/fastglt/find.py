@@ -1,10 +1,8 @@
 """From a model and a graph to a ticket: search, then train in isolation, then (by choice) the dense twin."""
 
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +13,7 @@ from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import Backbone, Network, PyGNetwork, build
 from fastglt.phases import Journal, PhaseResult, Progress, run_phase, score_state, train_fixed
+from fastglt.provenance import versions
 from fastglt.records import Scores, Snapshot
 from fastglt.task import Task
 from fastglt.ticket import Ticket, state_hash
@@ -144,9 +143,3 @@ def _ticket(
         versions=versions(),
         load_initial=lambda: initial,
     )
-
-
-def versions() -> dict[str, str]:
-    """What made a ticket."""
-    packages = ("fastglt", "torch", "torch_geometric", "numba", "numpy")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}

@@ -24,7 +24,7 @@ from fastglt.storage import disk_errors
 VERSION = 1
 _MARK = 0x67_6C_74_31  # SQLite's application_id, which tells a store from other programs' files
 _WAIT = 120.0  # seconds, for others that write
-_COLUMNS = {
+COLUMNS = {
     "id": "INTEGER PRIMARY KEY",
     "key": "TEXT NOT NULL",
     "kind": "TEXT NOT NULL",
@@ -124,21 +124,20 @@ class Store:
         values = [since, *(value for values in wanted.values() for value in values)]
         with self._open() as file:
             found = file.execute(f"SELECT * FROM runs WHERE {' AND '.join(conditions)} ORDER BY id", values)
-            return [_read(tuple(_COLUMNS), row) for row in found]
+            return [_read(tuple(COLUMNS), row) for row in found]
 
     def _add(self, entry: Entry, *, unless_there: bool) -> None:
-        row = _row(entry)
         with self._open() as file, _transaction(file):
-            there = file.execute(
-                "SELECT 1 FROM runs WHERE key = ? AND folder IS ? LIMIT 1", (entry.key, entry.folder)
-            ).fetchone()
+            same = "SELECT 1 FROM runs WHERE key = ? AND folder IS ? LIMIT 1"
+            there = file.execute(same, (entry.key, entry.folder)).fetchone()
             if not (unless_there and there):
+                row = _row(entry)
                 file.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})", tuple(row.values()))
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """A connection to a store that is a store, made if there is none; what SQLite refuses is one clear line."""
-        with disk_errors(self.path, "use the results store"):
+        with disk_errors(self.path, "write"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "")
@@ -168,7 +167,7 @@ def _prepare(file: sqlite3.Connection, path: Path) -> None:
     if (mark, version, tables) == (0, 0, 0):
         file.execute("PRAGMA journal_mode = WAL")
         with _transaction(file):
-            columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+            columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
             file.execute(f"CREATE TABLE runs ({columns})")
             file.execute("CREATE INDEX runs_by_key ON runs (key)")
             file.execute(f"PRAGMA application_id = {_MARK}")

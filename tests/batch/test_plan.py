@@ -9,6 +9,7 @@ import pytest
 from fastglt import InputError
 from fastglt.methods import Targets
 from fastglt.run_folder import settings_digest
+from fastglt.store import key_of
 
 from .runs import experiment, runs_of
 
@@ -59,6 +60,13 @@ def test_an_option_changes_the_tickets_folder_alone(tmp_path: Path) -> None:
     same_dense, other = runs_of(tmp_path, experiment("fastglt", options={"ramp": 1.0}))
     assert dense.folder == same_dense.folder
     assert ticket.folder != other.folder
+
+
+def test_a_result_has_the_same_key_whichever_command_made_it(tmp_path: Path) -> None:
+    dense, ticket = runs_of(tmp_path, experiment("fastglt"))
+    prepared = experiment("fastglt").prepare()
+    assert (ticket.key, dense.key) == (key_of(prepared.settings), key_of(prepared.dense_settings))
+    assert ticket.settings != prepared.settings  # its folder says that there is no twin in it
 
 
 def test_each_seed_has_its_own_network(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from fastglt.batch.plan import STOPPED
 from fastglt.experiment import Experiment
 from fastglt.methods import Budget
 from fastglt.run_folder import RunFolder
+from fastglt.store import Store
 
 from .runs import experiment, runs_of
 
@@ -32,7 +33,12 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[bytes]]:
 
 
 def job(run: Run, **changes: Any) -> dict[str, Any]:
-    return dict(json.loads(json.dumps({**run.job(), **changes})))
+    told = {"checkpoint_every": 10.0, "store": str(store_of(run).path), "command": "compare"}
+    return dict(json.loads(json.dumps({**run.job(**told), **changes})))
+
+
+def store_of(run: Run) -> Store:
+    return Store(run.folder.parent / "store.sqlite")
 
 
 def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path) -> None:
@@ -59,6 +65,38 @@ def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in dense.folder.iterdir() if path.name != ".lock"}
     worker.work(job(dense))
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_it_records_its_run(tmp_path: Path) -> None:
+    dense, ticket = runs_of(tmp_path, experiment())
+    for run in (dense, ticket):
+        worker.work(job(run))
+    kept = [store_of(run).find(run.key) for run in (dense, ticket)]
+    assert kept == [run.entry(run.result() or {}, command="compare") for run in (dense, ticket)]
+    assert [entry.kind for entry in kept if entry] == ["dense", "ticket"]
+    assert [entry.ticket for entry in kept if entry] == [None, f"{ticket.folder}/ticket.safetensors"]
+    assert Ticket.load(ticket.folder / "ticket.safetensors").config["method"] == "random"
+
+
+def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(tmp_path: Path) -> None:
+    dense, _ = runs_of(tmp_path, experiment())
+    worker.work(job(dense, store=str(tmp_path / "lost.sqlite")))
+    for _ in range(2):
+        worker.work(job(dense))
+    (row,) = store_of(dense).rows()
+    assert (row["key"], row["metrics"]) == (dense.key, dense.result())
+
+
+def test_a_store_it_cannot_use_is_told_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dense, _ = runs_of(tmp_path, experiment())
+    monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(dense, store="/dev/null/results.sqlite"))])
+    with pytest.raises(SystemExit) as stopped:
+        worker.main()
+    assert stopped.value.code == 1
+    assert "cannot write '/dev/null/results.sqlite'" in capsys.readouterr().err
+    assert not dense.folder.exists()
 
 
 def test_it_stops_with_a_checkpoint_when_its_input_ends(

@@ -3,6 +3,7 @@
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ TOGETHER = """
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from fastglt.methods.random import RandomPruning
 
 class Together(RandomPruning):
@@ -63,11 +65,16 @@ REASONS = [
 ]
 
 
+def workers_of(folder: Path, jobs: int, **choices: Any) -> Workers:
+    given = {"logs": folder / "logs", "store": folder / "store.sqlite", "command": "compare"}
+    return Workers(jobs, **{**given, **choices})
+
+
 def test_as_many_at_a_time_as_asked_for(tmp_path: Path, own_module: OwnModule) -> None:
     own_module("together", TOGETHER)
     runs = runs_of(tmp_path / "out", *(experiment("together:Together", seed) for seed in (0, 1)))
     tickets = [run for run in runs if not run.is_dense]
-    outcomes = list(Workers(2, logs=tmp_path / "logs").run(tickets))
+    outcomes = list(workers_of(tmp_path, 2).run(tickets))
     assert [outcome.reason for outcome in outcomes] == ["", ""]
     assert {outcome.run.folder for outcome in outcomes} == {run.folder for run in tickets}
     assert all(outcome.metrics == outcome.run.result() is not None for outcome in outcomes)
@@ -79,7 +86,7 @@ def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: P
     seeds = range(len(REASONS) + 1)
     runs = runs_of(tmp_path / "out", *(experiment("fails:Fails", seed) for seed in seeds))
     tickets = [run for run in runs if not run.is_dense]
-    outcomes = {outcome.run.folder: outcome for outcome in Workers(2, logs=tmp_path / "logs").run(tickets)}
+    outcomes = {outcome.run.folder: outcome for outcome in workers_of(tmp_path, 2).run(tickets)}
     log = tmp_path / "logs" / f"{tickets[0].folder.name}.txt"
     assert [outcomes[run.folder].reason for run in tickets] == [*(text.format(log=log) for text in REASONS), ""]
     assert [outcomes[run.folder].metrics is None for run in tickets] == [True] * len(REASONS) + [False]
@@ -91,7 +98,7 @@ def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
     """Also within a run: from its last checkpoint."""
     budget = Budget(oneshot_epochs=50, denoise_epochs=250)
     runs = [run for run in runs_of(tmp_path, experiment(budget=budget), experiment(seed=1)) if not run.is_dense]
-    workers = Workers(1, logs=tmp_path / "logs", checkpoint_every=0)
+    workers = workers_of(tmp_path, 1, checkpoint_every=0)
     part = runs[0].folder / "checkpoint" / "search.part"
 
     def stop_once_it_is_on_its_way() -> None:
@@ -107,13 +114,13 @@ def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
     assert part.exists()
     assert not runs[1].folder.exists()
     assert not (tmp_path / "logs").exists()
-    outcomes = list(Workers(1, logs=tmp_path / "logs").run(runs))
+    outcomes = list(workers_of(tmp_path, 1).run(runs))
     assert [outcome.metrics is not None for outcome in outcomes] == [True, True]
 
 
 def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment(), experiment(seed=1, budget=Budget(denoise_epochs=100_000)))
-    outcomes = Workers(2, logs=tmp_path / "logs").run([runs[0], runs[-1]])
+    outcomes = workers_of(tmp_path, 2).run([runs[0], runs[-1]])
     assert next(outcomes).run == runs[0]
     outcomes.close()  # type: ignore[attr-defined]
     with RunFolder(runs[-1].folder, runs[-1].settings).open() as finished:  # its lock is free again

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,14 @@ class Result:
 
 
 Cli = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A results store of the test's own: nothing is taken from another's."""
+    path = tmp_path_factory.mktemp("store") / "results.sqlite"
+    monkeypatch.setenv("FASTGLT_STORE", str(path))
+    return path
 
 
 @pytest.fixture

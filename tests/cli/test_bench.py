@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastglt.store import Store
+
 from .conftest import TINY, Cli, Result
 
 QUICK = ("--hidden", "8", "--threads", "1", "--repeats", "1")
@@ -51,6 +53,20 @@ def test_train_measures_every_pair(cli: Cli) -> None:
     for row in rows:
         assert set(row) == TRAIN_KEYS | set(PEAKS) | {"pyg_faster"}
     assert f"{TINY} gcn: warming up soft" in result.err
+
+
+def test_what_is_measured_is_recorded(train: Cli, store: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert train("--out", tmp_path / "train.json", "--quiet").code == 0
+    assert train("--quiet").code == 0
+    first, second = Store(store).rows()
+    assert (first["kind"], first["command"], first["dataset"], first["model"]) == (
+        *("bench", "bench train", TINY, "gcn"),
+    )
+    assert first["metrics"] == json.loads((tmp_path / "train.json").read_text())["rows"][0]
+    assert (first["settings"]["hidden"], first["settings"]["threads"]) == (8, 1)
+    assert (first["folder"], second["folder"]) == (str(tmp_path / "train.json"), None)
+    assert first["key"] == second["key"]
 
 
 def test_search_measures_whole_searches(cli: Cli) -> None:

@@ -16,12 +16,14 @@ import pytest
 from fastglt.batch import Outcome
 from fastglt.methods import METHODS
 from fastglt.methods.published import PUBLISHED
+from fastglt.store import Row, Store
 from tests.conftest import OwnModule
 
-from .conftest import TINY, Cli, Result
+from .conftest import SHORT, TINY, Cli, Result
 
 QUICK = ("--hidden", "8", "--oneshot-epochs", "2", "--denoise-epochs", "4", "--interval", "2", "--jobs", "2")
 ROUNDS = ("--option", "ugs.round_epochs=2", "--option", "ugs.weight_share=0.5", "--option", "ugs.edge_share=0.15")
+SCORES = ("dense_val", "dense_test", "search_test", "search_unweighted_test", "isolated_test", "search_epochs")
 COMMAND = ("compare", "--dataset", TINY, *QUICK)
 TWO_METHODS = (*COMMAND, "--methods", "random,ugs", *ROUNDS, "--seeds", "0-1", "--weight-sparsity", "0.5")
 
@@ -71,7 +73,7 @@ def test_what_is_finished_is_printed_at_once(
 ) -> None:
     out, document, _ = finished
     before = files(out)
-    monkeypatch.setattr(subprocess, "Popen", None)
+    monkeypatch.setattr("fastglt.batch.workers._Process", None)
     again = cli(*TWO_METHODS, "--out", out, "--json", "--csv", tmp_path / "runs.csv")
     assert again.code == 0, again.err
     assert again.document == document
@@ -103,6 +105,53 @@ def test_a_part_of_it_and_the_order_of_methods(cli: Cli, finished: tuple[Path, d
     (cell,) = part.document["cells"]
     assert cell["runs"] == document["cells"][0]["runs"][1:]
     assert part.err == "2 of 2 runs are finished already\n"
+
+
+def no_key_is_missing(rows: list[Row]) -> dict[str, set[str]]:
+    """What the metrics of each kind of run are called."""
+    return {row["kind"]: set(row["metrics"]) for row in rows}
+
+
+def test_runs_of_find_are_taken_from_the_store(
+    cli: Cli, find: Cli, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process is started; and in another store, where they run, they come to the same."""
+    ask = ("compare", "--dataset", TINY, *SHORT, "--methods", "random,ugs", *ROUNDS, "--seeds", "0", "--json")
+    for method in ("random", "ugs"):
+        options = [part.removeprefix("ugs.") for part in ROUNDS] if method == "ugs" else []
+        assert find("--method", method, *options, "--out", tmp_path / method).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("fastglt.batch.workers._Process", None)
+        reused = cli(*ask, "--out", tmp_path / "out")
+    assert reused.code == 0, reused.err
+    assert reused.err == f"3 of 3 runs are taken from the store '{store}'\n"
+    assert not (tmp_path / "out").exists()
+    found = {
+        json.loads((tmp_path / method / "metrics.json").read_text())["isolated_test"] for method in ("random",)
+    }
+    assert {reused.document["cells"][0]["mean"]["isolated_test"]} == found
+    rows = Store(store).rows()
+    assert len(rows) == 4  # two tickets, each with its twin
+    computed = cli(*ask, "--out", tmp_path / "out", "--store", tmp_path / "other.sqlite")
+    assert computed.code == 0, computed.err
+    for one, other in zip(reused.document["cells"], computed.document["cells"], strict=True):
+        assert {key: one["mean"][key] for key in SCORES} == {key: other["mean"][key] for key in SCORES}
+        assert one["rounds"] == other["rounds"]
+    others = Store(tmp_path / "other.sqlite").rows()
+    assert no_key_is_missing(rows) == no_key_is_missing(others)
+    assert {row["key"] for row in rows} == {row["key"] for row in others}
+    assert {(row["command"], Path(row["folder"]).parent) for row in others} == {("compare", tmp_path / "out")}
+    again = find("--method", "random", "--out", tmp_path / "again", "--store", tmp_path / "other.sqlite")
+    assert "from the store" not in again.err  # find always runs
+    assert (tmp_path / "again" / "ticket.safetensors").exists()
+
+
+def test_finished_folders_that_are_not_in_the_store_get_in(
+    cli: Cli, finished: tuple[Path, dict[str, Any], str], store: Path
+) -> None:
+    for _ in range(2):
+        assert cli(*TWO_METHODS, "--out", finished[0], "--quiet").code == 0
+    assert sorted(row["folder"] for row in Store(store).rows()) == sorted(map(str, finished[0].iterdir()))
 
 
 BREAKS = """

@@ -75,11 +75,11 @@ def test_asked_to_stop_it_says_how_to_go_on(
 
 
 def test_a_disk_that_takes_no_more_is_one_clear_line(tmp_path: Path) -> None:
-    no_file_above_20_kb = ("bash", "-c", 'ulimit -f 20; exec "$@"', "bash")
-    process = start(tmp_path / "run", "--checkpoint-every", "0", wrapper=no_file_above_20_kb)
+    no_file_above_40_kb = ("bash", "-c", 'ulimit -f 40; exec "$@"', "bash")  # enough for the store, not for a run
+    process = start(tmp_path / "run", "--checkpoint-every", "0", wrapper=no_file_above_40_kb)
     _, err = process.communicate()
     assert process.returncode == 1
-    assert "cannot write" in err
+    assert f"cannot write '{tmp_path}/run/" in err
     assert "Traceback" not in err
     assert not (tmp_path / "run" / "metrics.json").exists()
     assert not list((tmp_path / "run").rglob(".*.part*")), "a torn file was left behind"

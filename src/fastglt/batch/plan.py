@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastglt.entries import entry_of, stored_settings
 from fastglt.experiment import Experiment, Prepared
 from fastglt.run_folder import RunFolder, settings_digest
+from fastglt.store import Entry, key_of
 
 DENSE = "dense"  # stands where a ticket has its method
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
@@ -36,14 +38,19 @@ class Run:
         """Its metrics, if it is finished."""
         return RunFolder(self.folder, self.settings).result()
 
-    def job(self, *, checkpoint_every: float = 10.0) -> dict[str, Any]:
+    @property
+    def key(self) -> str:
+        """What its result is found by in the store, whichever command made it."""
+        return key_of(stored_settings(self.settings))
+
+    def entry(self, metrics: Mapping[str, Any], *, command: str) -> Entry:
+        """What the store keeps of it, once it is finished."""
+        return entry_of(self.settings, metrics, command=command, folder=self.folder)
+
+    def job(self, **more: Any) -> dict[str, Any]:
         """What its process is told, in plain values."""
-        return {
-            "experiment": self.experiment.to_json(),
-            "folder": str(self.folder),
-            "dense": self.is_dense,
-            "checkpoint_every": checkpoint_every,
-        }
+        about = {"experiment": self.experiment.to_json(), "folder": str(self.folder), "dense": self.is_dense}
+        return {**about, **more}
 
     @classmethod
     def of(cls, prepared: Prepared, out: Path, *, twin: Path | None) -> "Run":

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.batch.plan import STOPPED, settings_of
+from fastglt.entries import entry_of
 from fastglt.errors import FastGLTError
 from fastglt.experiment import Experiment, Prepared
 from fastglt.methods import FixedMasks, Method
 from fastglt.process import is_out_of_memory
 from fastglt.run_folder import RunFolder
 from fastglt.seeds import own_random_state
+from fastglt.store import Store
 from fastglt.training import Training
 
 _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
@@ -26,7 +28,8 @@ Job = Mapping[str, Any]
 
 
 def work(job: Job) -> None:
-    """Find a ticket, or train a dense twin, unless that has been done already."""
+    """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then."""
+    store = Store(Path(job["store"]))
     experiment = Experiment.from_json(job["experiment"])
     experiment.use_machine()
     prepared = experiment.prepare()
@@ -34,12 +37,14 @@ def work(job: Job) -> None:
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
     threading.Thread(target=_stop_when_told, args=(folder,), daemon=True).start()
     with folder.open() as finished:
-        if finished is None:
-            _warm_up(prepared, FixedMasks(budget=experiment.budget) if job["dense"] else prepared.method)
-            if job["dense"]:
-                prepared.run_dense(folder)
-            else:
-                prepared.run(folder, dense=False)
+        metrics = _run(prepared, folder, dense=job["dense"]) if finished is None else finished
+        keep = store.record if finished is None else store.ensure
+        keep(entry_of(settings, metrics, command=job["command"], folder=folder.path))
+
+
+def _run(prepared: Prepared, folder: RunFolder, *, dense: bool) -> dict[str, Any]:
+    _warm_up(prepared, FixedMasks(budget=prepared.method.budget) if dense else prepared.method)
+    return prepared.run_dense(folder) if dense else prepared.run(folder, dense=False)
 
 
 def _warm_up(prepared: Prepared, method: Method) -> None:

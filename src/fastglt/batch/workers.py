@@ -29,10 +29,11 @@ class Outcome:
 
 
 class Workers:
-    """Runs in processes of their own. What a run prints is kept, as a log, if it fails."""
+    """Runs in processes of their own, each of which records its run; what it prints is kept if it fails."""
 
-    def __init__(self, jobs: int, *, logs: Path, checkpoint_every: float = 10.0) -> None:
-        self.jobs, self.logs, self.checkpoint_every = jobs, logs, checkpoint_every
+    def __init__(self, jobs: int, *, logs: Path, store: Path, command: str, checkpoint_every: float = 10.0) -> None:
+        self.jobs, self.logs = jobs, logs
+        self._told = {"store": str(store), "command": command, "checkpoint_every": checkpoint_every}
         self.stop = False  # set it, and every run stops after its epoch, with a checkpoint
 
     def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
@@ -41,7 +42,7 @@ class Workers:
         try:
             while running or (waiting and not self.stop):
                 while waiting and len(running) < self.jobs and not self.stop:
-                    running.append(_Process(waiting.popleft(), self.logs, self.checkpoint_every))
+                    running.append(_Process(waiting.popleft(), self.logs, self._told))
                 if self.stop:
                     for process in running:
                         process.ask_to_stop()
@@ -64,19 +65,14 @@ class Workers:
 class _Process:
     """One run's process, in a session of its own: Ctrl-C is for the process that started it."""
 
-    def __init__(self, run: Run, logs: Path, checkpoint_every: float) -> None:
+    def __init__(self, run: Run, logs: Path, told: Mapping[str, Any]) -> None:
         self._run, self._log = run, logs / f"{run.folder.name}.txt"
         with disk_errors(self._log, "write"):
             logs.mkdir(parents=True, exist_ok=True)
             log = self._log.open("wb")
         with log:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "fastglt.batch.worker",
-                    json.dumps(run.job(checkpoint_every=checkpoint_every)),
-                ],
+                [sys.executable, "-m", "fastglt.batch.worker", json.dumps(run.job(**told))],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

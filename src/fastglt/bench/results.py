@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import InputError
+from fastglt.provenance import processor, versions
 from fastglt.storage import disk_errors, write_atomically
 
 Row = dict[str, Any]
-_CPU_INFO = Path("/proc/cpuinfo")
 
 
 class Results:
@@ -48,25 +48,14 @@ def machine(*, threads: int, device: str) -> dict[str, Any]:
     """What a number depends on: the processor, how much of it is used, and the software."""
     import torch
 
-    from fastglt.find import versions
-
     cuda = device.startswith("cuda")
     return {
-        "cpu": _cpu(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": threads,
         "device": torch.cuda.get_device_name(device) if cuda else device,
         **versions(),
     }
-
-
-def _cpu() -> str:
-    try:
-        lines = _CPU_INFO.read_text().splitlines()
-    except OSError:
-        return "unknown"
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else "unknown"
 
 
 def _read(path: Path, about: Mapping[str, Any]) -> list[Row]:

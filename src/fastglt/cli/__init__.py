@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import bench, compare, data, find, methods, show, tune
+from fastglt.cli import bench, compare, data, find, methods, runs, show, tune
 from fastglt.errors import FastGLTError
 from fastglt.process import is_out_of_memory
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("find", epilog=find.EXAMPLES)(find.find)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
+app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
 app.command("show")(show.show)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

@@ -44,5 +44,14 @@ Config = Annotated[
         help="YAML file with any of these options.", callback=read_config, is_eager=True, rich_help_panel=RUN
     ),
 ]
+Store = Annotated[
+    Path,
+    typer.Option(
+        help="File in which every finished run is recorded; [bold]fastglt runs[/] lists it.",
+        envvar="FASTGLT_STORE",
+        rich_help_panel=RUN,
+    ),
+]
+STORE = Path("runs/results.sqlite")
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=RUN)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=RUN)]

@@ -1,8 +1,8 @@
 """A batch of runs on the command line: what is finished is taken, what is left runs, each run is told of."""
 
-import contextlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,19 +12,34 @@ if TYPE_CHECKING:
     from fastglt.batch import Outcome, Run
 
 
-def finish(runs: "list[Run]", out: Path, jobs: int, checkpoint_every: float, *, quiet: bool) -> "list[Outcome]":
-    """Run what is not finished yet, and tell of each run as it ends; returns how all of them ended."""
+def finish(
+    runs: "list[Run]",
+    out: Path,
+    jobs: int,
+    checkpoint_every: float,
+    *,
+    command: str,
+    store: Path,
+    quiet: bool,
+) -> "list[Outcome]":
+    """Run what is neither finished nor in the store, and tell of each run as it ends; returns how all ended.
+
+    Every finished run is in the store then, under the command's name unless it was there before.
+    """
     from fastglt.batch import Workers
     from fastglt.cli.progress import stop_cleanly
 
-    outcomes = _finished(runs)
+    outcomes, reused = _finished(runs, store, command)
     done = {outcome.run.folder for outcome in outcomes}
     left = [run for run in runs if run.folder not in done]
-    if outcomes and not quiet:
-        typer.echo(f"{len(outcomes)} of {len(runs)} runs are finished already", err=True)
-    if left and not quiet:
-        typer.echo(f"{len(left)} runs, {min(jobs, len(left))} at a time, in '{out}'", err=True)
-    workers = Workers(jobs, logs=out / "logs", checkpoint_every=checkpoint_every)
+    if not quiet:
+        if len(outcomes) > reused:
+            typer.echo(f"{len(outcomes) - reused} of {len(runs)} runs are finished already", err=True)
+        if reused:
+            typer.echo(f"{reused} of {len(runs)} runs are taken from the store '{store}'", err=True)
+        if left:
+            typer.echo(f"{len(left)} runs, {min(jobs, len(left))} at a time, in '{out}'", err=True)
+    workers = Workers(jobs, logs=out / "logs", store=store, command=command, checkpoint_every=checkpoint_every)
     with stop_cleanly(workers):
         for outcome in workers.run(left):
             outcomes.append(outcome)
@@ -33,16 +48,26 @@ def finish(runs: "list[Run]", out: Path, jobs: int, checkpoint_every: float, *, 
     return outcomes
 
 
-def _finished(runs: "list[Run]") -> "list[Outcome]":
+def _finished(runs: "list[Run]", path: Path, command: str) -> "tuple[list[Outcome], int]":
+    """What need not run, with how many of them from the store; finished folders that are not in it get in."""
     from fastglt.batch import Outcome
+    from fastglt.store import Store
 
-    found = []
+    store, found, reused = Store(path), [], 0
     for run in runs:
-        with contextlib.suppress(FastGLTError):  # its process will say what is wrong with the folder
-            metrics = run.result()
-            if metrics is not None:
-                found.append(Outcome(run=run, metrics=metrics))
-    return found
+        try:
+            metrics: Mapping[str, Any] | None = run.result()
+        except FastGLTError:  # its process will say what is wrong with the folder
+            continue
+        if metrics is not None:
+            store.ensure(run.entry(metrics, command=command))
+        else:
+            entry = store.find(run.key)
+            metrics = None if entry is None else entry.metrics
+            reused += entry is not None
+        if metrics is not None:
+            found.append(Outcome(run=run, metrics=metrics))
+    return found, reused
 
 
 def _line(outcome: "Outcome") -> str:

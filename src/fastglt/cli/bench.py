@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastglt.cli.arguments import RUN, AsJson, DataRoot, Quiet
+from fastglt.cli.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store
 from fastglt.cli.options import build_experiment, given
 from fastglt.errors import InputError, require, unknown_name
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fastglt.bench import Note
     from fastglt.cli.tables import Columns
     from fastglt.experiment import Experiment
+    from fastglt.store import Entry
 
 app = typer.Typer(help="Measure speed and memory against stock PyG, both sides in one run.", no_args_is_help=True)
 
@@ -101,6 +102,7 @@ def train(
     device: Device = "auto",
     data_root: DataRoot = None,
     out: Out = None,
+    store: Store = STORE,
     quiet: Quiet = False,
     json_output: AsJson = False,
 ) -> None:
@@ -128,6 +130,7 @@ def train(
         lambda experiment, note: measure(experiment, repeats=repeats, note=note),
         _TRAIN,
         out=out,
+        store=store,
         quiet=quiet,
         json_output=json_output,
     )
@@ -162,6 +165,7 @@ def search(
     device: Device = "auto",
     data_root: DataRoot = None,
     out: Out = None,
+    store: Store = STORE,
     quiet: Quiet = False,
     json_output: AsJson = False,
 ) -> None:
@@ -193,6 +197,7 @@ def search(
         lambda experiment, note: measure(experiment, repeats=repeats, sample=sample, note=note),
         _SEARCH,
         out=out,
+        store=store,
         quiet=quiet,
         json_output=json_output,
     )
@@ -205,14 +210,17 @@ def _run(
     columns: "Columns",
     *,
     out: Path | None,
+    store: Path,
     quiet: bool,
     json_output: bool,
 ) -> None:
-    """Measure every pair that has not been measured yet, and print each as soon as it is there."""
+    """Measure every pair that has not been measured yet, and record and print each as soon as it is there."""
     from fastglt.bench.results import Results, machine
     from fastglt.cli.progress import Notes
     from fastglt.cli.tables import RowPrinter
+    from fastglt.store import Store
 
+    recorded = Store(store)
     threads = experiments[0].use_machine()
     results = Results(out, {"machine": machine(threads=threads, device=experiments[0].device), **about})
     for experiment in experiments:  # a mistake in the last pair is better found now than in an hour
@@ -222,15 +230,29 @@ def _run(
     rows = []
     for experiment in experiments:
         row = results.find(experiment.dataset, experiment.model)
+        keep = recorded.record if row is None else recorded.ensure
         if row is None:
             with Notes(f"{experiment.dataset} {experiment.model}", quiet=quiet) as notes:
                 row = measure(experiment, notes.tell)
             results.add(row)
+        keep(_entry(results.about, row, out))
         rows.append(row)
         if not json_output:
             printer.print(row)
     document = results.document(rows)
     typer.echo(json.dumps(document) if json_output else _machine_line(document["machine"]))
+
+
+def _entry(about: Mapping[str, Any], row: dict[str, Any], out: Path | None) -> "Entry":
+    """A row in the results store, where it is listed and never taken instead of measuring."""
+    from fastglt.store import Entry, key_of
+
+    pair, machine = {name: row[name] for name in ("dataset", "model")}, about["machine"]
+    used = {name: machine[name] for name in ("threads", "device", "fastglt")}
+    settings = {"bench": about["command"], **pair, **about["settings"], **used}
+    place = None if out is None else str(out.absolute())
+    command = f"bench {about['command']}"
+    return Entry(key=key_of(settings), kind="bench", command=command, settings=settings, metrics=row, folder=place)
 
 
 def _experiments(

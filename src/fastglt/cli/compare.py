@@ -73,6 +73,7 @@ def compare(
         ),
     ] = None,
     checkpoint_every: arguments.CheckpointEvery = 10.0,
+    store: arguments.Store = arguments.STORE,
     config: arguments.Config = None,
     rounds: Annotated[
         bool,
@@ -88,7 +89,8 @@ def compare(
 
     Every ticket is found and trained in isolation in a process and a folder of its own; the dense network of a
     seed is trained once, for all methods. Stopped or killed, the same command goes on where it was; what is
-    finished is never computed again. A run that fails is told at the end, and the others are kept.
+    finished, here or in the results store, is never computed again. A run that fails is told at the end, and
+    the others are kept.
     """
     require("not be negative", checkpoint_every=checkpoint_every)
     training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
@@ -119,7 +121,8 @@ def compare(
 
     folder = out or Path("runs") / f"compare-{as_file_name(dataset)}-{model}"
     runs = plan(experiments, folder)
-    outcomes = finish(runs, folder, how_many(jobs, threads, device), checkpoint_every, quiet=quiet)
+    at_a_time = how_many(jobs, threads, device)
+    outcomes = finish(runs, folder, at_a_time, checkpoint_every, command="compare", store=store, quiet=quiet)
     _report(Results(runs, outcomes), rounds=rounds, csv=csv, json_output=json_output)
 
 

@@ -75,6 +75,7 @@ def find(
         typer.Option(help="Folder of this run (default: runs/ and the settings).", rich_help_panel=RUN),
     ] = None,
     checkpoint_every: arguments.CheckpointEvery = 10.0,
+    store: arguments.Store = arguments.STORE,
     config: arguments.Config = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would run, how long, how much memory.", rich_help_panel=RUN)
@@ -119,7 +120,7 @@ def find(
 
         describe(prepared, as_json=json_output)
         return
-    metrics = _run(prepared, out or _default_folder(prepared), checkpoint_every, quiet=quiet)
+    metrics = _run(prepared, out or _default_folder(prepared), store, checkpoint_every, quiet=quiet)
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
@@ -128,18 +129,27 @@ def find(
         print_metrics(metrics)
 
 
-def _run(prepared: "Prepared", out: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
+def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
+    """The metrics of a run that is finished and in the store."""
     from fastglt.cli.progress import Reporter, stop_cleanly
+    from fastglt.entries import entries_of_pair
     from fastglt.run_folder import RunFolder
+    from fastglt.store import Store
 
+    results = Store(store)  # whatever is wrong with it is better found now than at the end
     folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every)
     with folder.open() as finished:
         if finished is not None:
             if not quiet:
                 typer.echo(f"'{out}' is finished; printing its result again.", err=True)
-            return finished
-        with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
-            return prepared.run(folder, reporter.after_epoch)
+            metrics, keep = finished, results.ensure
+        else:
+            with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
+                metrics, keep = prepared.run(folder, reporter.after_epoch), results.record
+        both = (prepared.settings, prepared.dense_settings)
+        for entry in entries_of_pair(*both, metrics, command="find", folder=out):
+            keep(entry)
+    return metrics
 
 
 def _default_folder(prepared: "Prepared") -> Path:

@@ -1,0 +1,192 @@
+"""`fastglt runs`, and what the other commands leave for it."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastglt.store import Entry, Store, key_of
+
+from .conftest import TINY, Cli
+
+
+def fill(path: Path) -> None:
+    """Six runs: two datasets, three seeds; the third seed's are dense."""
+    for dataset in ("cora", TINY):
+        for seed in range(3):
+            settings = {"dataset": dataset, "model": {"name": "gcn"}, "seed": seed}
+            ticket = {"method": "ugs", "graph_sparsity": 0.25, "weight_sparsity": 0.5}
+            metrics = {"search_test": 0.8125, "isolated_test": 0.75, "search_seconds": 12.0}
+            if seed == 2:
+                metrics = {"dense_test": 0.875, "dense_seconds": 3.0}
+            else:
+                settings |= ticket
+            kind, command = ("dense", "compare") if seed == 2 else ("ticket", "find")
+            Store(path).record(
+                Entry(key=key_of(settings), kind=kind, command=command, settings=settings, metrics=metrics)
+            )
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_lists_the_newest_last_and_cuts_nothing_off(cli: Cli, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store)
+    monkeypatch.setenv("COLUMNS", "40")
+    result = cli("runs")
+    assert (result.code, result.err) == (0, "")
+    headings, _, *rows = lines(result.out)
+    assert headings.split()[:5] == ["id", "finished", "command", "kind", "dataset"]
+    assert [row.split()[0] for row in rows] == list("123456")
+    finished = Store(store).rows()[0]["finished"][:16].split("T")
+    assert rows[0].split() == [
+        *("1", *finished, "find", "ticket", "cora", "gcn", "ugs"),
+        *("25.0", "50.0", "0", "–", "81.25", "75.00", "12.0"),
+    ]
+    assert rows[5].split()[3:] == [
+        *("compare", "dense", TINY, "gcn", "–", "–", "–", "2", "87.50", "–", "–", "3.0"),
+    ]
+
+
+def test_the_last_so_many(cli: Cli, store: Path) -> None:
+    fill(store)
+    result = cli("runs", "--limit", "2")
+    assert [line.split()[0] for line in lines(result.out)[2:]] == ["5", "6"]
+    assert result.err == "the last 2 of 6 runs; --limit 0 lists all\n"
+    everything = cli("runs", "--limit", "0")
+    assert (len(lines(everything.out)), everything.err) == (8, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ids"),
+    [
+        (("--dataset", "cora"), [1, 2, 3]),
+        (("--dataset", TINY), [4, 5, 6]),  # its commas are its own
+        (("--dataset", "cora, pubmed", "--seed", "0,2"), [1, 3]),
+        (("--kind", "dense"), [3, 6]),
+        (("--kind", "dense,ticket", "--command", "find", "--seed", "1-5"), [2, 5]),
+        (("--method", "ugs", "--model", "gcn,gin"), [1, 2, 4, 5]),
+        (("--since", "2020-01-31"), [1, 2, 3, 4, 5, 6]),
+        (("--since", "9999-01-31T18:00+02:00"), []),
+        (("--limit", "1"), [1, 2, 3, 4, 5, 6]),  # an export has everything
+    ],
+)
+def test_filters(cli: Cli, store: Path, arguments: tuple[str, ...], ids: list[int]) -> None:
+    fill(store)
+    result = cli("runs", *arguments, "--json")
+    assert result.code == 0
+    assert [record["id"] for record in result.document] == ids
+
+
+def test_json_has_whole_records(cli: Cli, store: Path) -> None:
+    fill(store)
+    assert cli("runs", "--json").document == Store(store).rows()
+    assert cli("runs", "2", "--json").document == Store(store).rows()[1]
+
+
+def test_csv_has_every_column(cli: Cli, store: Path, tmp_path: Path) -> None:
+    fill(store)
+    result = cli("runs", "--seed", "1", "--csv", tmp_path / "runs.csv")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
+    assert [(row["id"], row["dataset"], row["search_test"]) for row in rows] == [
+        ("2", "cora", "0.8125"),
+        ("5", TINY, "0.8125"),
+    ]
+    assert set(rows[0]) == set(Store(store).rows()[0])
+    assert json.loads(rows[0]["settings"])["model"] == {"name": "gcn"}
+    assert rows[0]["dense_test"] == ""
+
+
+def test_one_run_whole(cli: Cli, store: Path) -> None:
+    fill(store)
+    found = lines(cli("runs", "3").out)
+    assert {"id: 3", "kind: dense", "settings", "  seed: 2", "  dense_seconds: 3.0", "machine"} <= set(found)
+    missing = cli("runs", "17")
+    assert missing.code == 2
+    assert "the id must be that of a run" in missing.err
+    assert "(got 17)" in missing.err
+
+
+def test_nothing_recorded_yet_is_no_mistake(cli: Cli, store: Path) -> None:
+    for arguments, out in (((), ""), (("--json",), "[]\n")):
+        result = cli("runs", *arguments)
+        assert (result.code, result.out) == (0, out)
+        assert "no run is recorded in" in result.err
+    assert not store.exists(), "looking makes no store"
+
+
+def test_a_filter_that_nothing_fits_says_what_there_is(cli: Cli, store: Path) -> None:
+    fill(store)
+    result = cli("runs", "--kind", "tickets", "--model", "gcn")
+    assert (result.code, result.out) == (0, "")
+    assert "none of 6 runs" in result.err
+    assert "no kind is tickets (there: dense, ticket)" in result.err
+    assert "no model" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--since", "yesterday"), "--since must be as in 2026-01-31"),
+        (("--limit", "-1"), "limit must not be negative (got -1)"),
+        (("--seed", "x"), "seeds must be as in 0-4 or 0,2,5 (got 'x')"),
+    ],
+)
+def test_bad_input_is_one_clear_line(cli: Cli, store: Path, arguments: tuple[str, ...], message: str) -> None:
+    fill(store)
+    result = cli("runs", *arguments)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_a_file_that_is_no_store_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine" * 1000)
+    result = cli("runs", "--store", tmp_path / "notes.txt")
+    assert result.code == 2
+    assert "must be a new file or one that fastglt wrote" in result.err
+
+
+def kept(store: Path) -> list[tuple[Any, ...]]:
+    return [(row["kind"], row["command"], row["seed"], row["folder"]) for row in Store(store).rows()]
+
+
+def test_find_records_a_ticket_and_its_dense_twin(find: Cli, store: Path, tmp_path: Path) -> None:
+    metrics = find("--out", tmp_path / "run", "--seed", "5", "--json").document
+    place = str(tmp_path / "run")
+    assert kept(store) == [("ticket", "find", 5, place), ("dense", "find", 5, place)]
+    ticket, dense = Store(store).rows()
+    assert ticket["ticket"] == f"{place}/ticket.safetensors"
+    assert (ticket["dataset"], ticket["model"], ticket["method"]) == (metrics["dataset"], "gcn", "fastglt")
+    assert (ticket["graph_sparsity"], ticket["weight_sparsity"]) == (0.2, 0.9)
+    assert ticket["search_test"] == metrics["search_test"]
+    assert ticket["isolated_test"] == metrics["isolated_test"]
+    assert ticket["seconds"] == metrics["search_seconds"] + metrics["isolated_seconds"]
+    assert (dense["dense_test"], dense["seconds"]) == (metrics["dense_test"], metrics["dense_seconds"])
+    assert {**ticket["metrics"], **dense["metrics"]} == {
+        name: value for name, value in metrics.items() if not name.startswith("winning_")
+    }
+
+
+def test_find_records_again_only_what_it_has_run_again(find: Cli, store: Path, tmp_path: Path) -> None:
+    for name in ("a", "a", "b"):
+        assert find("--out", tmp_path / name).code == 0
+    assert [Path(folder).name for _, _, _, folder in kept(store)] == ["a", "a", "b", "b"]
+
+
+def test_a_finished_run_that_was_killed_before_it_was_recorded_gets_in_later(
+    find: Cli, store: Path, tmp_path: Path
+) -> None:
+    find("--out", tmp_path / "run", "--store", tmp_path / "lost.sqlite")
+    assert find("--out", tmp_path / "run").code == 0
+    assert kept(store) == kept(tmp_path / "lost.sqlite")
+
+
+def test_a_store_that_cannot_be_is_told_before_anything_runs(find: Cli, tmp_path: Path) -> None:
+    result = find("--out", tmp_path / "run", "--store", tmp_path)
+    assert result.code == 1
+    assert "it is a folder; name a file" in result.err
+    assert not (tmp_path / "run").exists()
