@@ -22,6 +22,7 @@ from fastglt.errors import InputError
 from fastglt.storage import disk_errors
 
 VERSION = 1
+DEFAULT = Path("runs/results.sqlite")
 _MARK = 0x67_6C_74_31  # SQLite's application_id, which tells a store from other programs' files
 _WAIT = 120.0  # seconds, for others that write
 COLUMNS = {
@@ -78,7 +79,7 @@ class Entry:
 
 def default_path() -> Path:
     """`FASTGLT_STORE`, or a file in the working directory's runs/."""
-    return Path(os.environ.get("FASTGLT_STORE") or "runs/results.sqlite").expanduser()
+    return Path(os.environ.get("FASTGLT_STORE") or DEFAULT).expanduser()
 
 
 def key_of(settings: Mapping[str, Any]) -> str:

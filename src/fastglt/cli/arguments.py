@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fastglt.cli.options import read_config
+from fastglt.store import DEFAULT
 
 WHAT, HOW, LONG, RUN = "What to prune", "The method's options", "Training", "The run"
 
@@ -52,6 +53,6 @@ Store = Annotated[
         rich_help_panel=RUN,
     ),
 ]
-STORE = Path("runs/results.sqlite")
+STORE = DEFAULT
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=RUN)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=RUN)]

@@ -30,7 +30,7 @@ def _filter(text: str) -> Any:
 
 def runs(
     number: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="One run, with all that is known of it.")
+        int | None, typer.Argument(metavar="ID", help="One run, with all that is known of it.")
     ] = None,
     dataset: Annotated[str | None, _filter("Names, commas between.")] = None,
     model: Annotated[str | None, _filter("Names, commas between.")] = None,
@@ -53,8 +53,8 @@ def runs(
 ) -> None:
     """List the runs that find, compare and the other commands have recorded, the newest last.
 
-    Each has its settings, scores and times, the machine, the versions and git revision of the code, and the place
-    of its ticket. Times are UTC.
+    Each has its settings, scores and times, the machine, the versions and git
+    revision of the code, and the place of its ticket. Times are UTC.
     """
     require("not be negative", limit=limit)
     names = {"dataset": dataset, "model": model, "method": method, "kind": kind, "command": command}
@@ -105,7 +105,7 @@ def _say(
     if not everything:
         typer.echo(f"no run is recorded in '{store}' yet; `fastglt find` and others record theirs", err=True)
     elif not found:
-        typer.echo(f"none of {len(everything)} runs in '{store}' is of that kind", err=True)
+        typer.echo(f"none of {len(everything)} runs in '{store}' fits", err=True)
         for name, values in wanted.items():
             known = {row[name] for row in everything if row[name] is not None}
             if not known & set(values):
