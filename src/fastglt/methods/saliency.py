@@ -48,23 +48,29 @@ class Saliency(Method):
         train_sparse(training, self.targets, stage="train", soft_edges=False)
 
     def gradient(self, training: Training, weights: Mapping[str, Tensor] | None = None) -> Elements:
-        """The training loss's gradient at these weights (None: the network's own), without dropout.
+        """`loss_gradient`, of edges only if some are to be pruned."""
+        return loss_gradient(training, weights, edges=self.targets.graph_sparsity > 0)
 
-        Every call draws the same random numbers, for a model that draws some even then.
-        """
-        leaves = {name: part.detach().requires_grad_() for name, part in (weights or training.weights).items()}
-        train, device = training.task.train, training.task.y.device
-        dtype = next((part.dtype for part in leaves.values()), torch.float32)
-        score = torch.ones(training.task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
-        edges = score if self.targets.graph_sparsity > 0 else None
-        set_random_state(derive(training.seed, "saliency"), device)
-        training.network.eval()
-        training.hooks = _Given(edges, leaves)
-        loss = training.task.loss(training.logits(train), train)
-        training.hooks = Hooks()
-        wanted = [score, *leaves.values()]
-        found = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
-        return Elements(None if edges is None else found[0], flatten(dict(zip(leaves, found[1:], strict=True))))
+
+def loss_gradient(
+    training: Training, weights: Mapping[str, Tensor] | None = None, *, edges: bool = True
+) -> Elements:
+    """The training loss's gradient at these weights (None: the network's own), without dropout.
+
+    Every call draws the same random numbers, for a model that draws some even then.
+    """
+    leaves = {name: part.detach().requires_grad_() for name, part in (weights or training.weights).items()}
+    train, device = training.task.train, training.task.y.device
+    dtype = next((part.dtype for part in leaves.values()), torch.float32)
+    score = torch.ones(training.task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
+    set_random_state(derive(training.seed, "saliency"), device)
+    training.network.eval()
+    training.hooks = _Given(score if edges else None, leaves)
+    loss = training.task.loss(training.logits(train), train)
+    training.hooks = Hooks()
+    wanted = [score, *leaves.values()]
+    found = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
+    return Elements(found[0] if edges else None, flatten(dict(zip(leaves, found[1:], strict=True))))
 
 
 class _Given(Hooks):
