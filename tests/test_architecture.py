@@ -80,6 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "seeds": set(),
     "process": set(),
+    "tables": set(),
     "wording": set(),
     "container": set(),
     "provenance": set(),
@@ -140,7 +141,7 @@ ALLOWED: dict[str, set[str]] = {
         *("entries", "errors", "experiment", "methods", "process", "run_folder", "seeds", "storage", "store"),
         "training",
     },
-    "compare": {"batch", "judge", "schedules", "wording"},
+    "compare": {"batch", "judge", "schedules", "tables", "wording"},
     "paper": {"methods"},
     "bench": {
         *("data", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),

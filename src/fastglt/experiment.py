@@ -66,10 +66,7 @@ class Experiment:
 
     def use_machine(self) -> int:
         """Set this process up for its threads and its memory; returns how many threads."""
-        keep_freed_memory()
-        threads = self.threads or available_threads()
-        kernels.set_threads(threads)
-        return threads
+        return use_machine(self.threads)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
@@ -198,6 +195,14 @@ class Prepared:
             "threads": self.settings["threads"],
             "device": self.experiment.device,
         }
+
+
+def use_machine(threads: int) -> int:
+    """Set this process up for so many threads (0: all it may use) and its memory; returns how many."""
+    keep_freed_memory()
+    threads = threads or available_threads()
+    kernels.set_threads(threads)
+    return threads
 
 
 def machine_settings(threads: int, device: str) -> dict[str, Any]:

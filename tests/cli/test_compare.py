@@ -93,7 +93,7 @@ def test_tables_for_people(
     result = cli(*TWO_METHODS, "--out", finished[0], "--quiet", "--rounds")
     assert (result.code, result.err) == (0, "")
     assert "20 % of edges and 50 % of weights removed" in result.out
-    assert "160 of 200" in result.out
+    assert "removed, of 200 and 152" in result.out
     assert "ugs · on the way to" in result.out
     assert "…" not in result.out
     assert "on the way" not in cli(*TWO_METHODS, "--out", finished[0], "--quiet").out

@@ -57,6 +57,29 @@ def test_one_seed_has_no_deviation(runs: list[Run]) -> None:
     assert (cell["mean"]["search_test"], cell["std"]["search_test"]) == (0.78, None)
 
 
+def test_a_cell_has_a_verdict_for_each_score(runs: list[Run]) -> None:
+    """Dense 80 and 81 %; at the end of the search 2 points less for both seeds, alone 70 % both times."""
+    (cell,) = Results(runs, finished(runs)).cells()
+    search, isolated = cell["verdicts"]["search"], cell["verdicts"]["isolated"]
+    assert (search["n"], search["seeds"], search["dense_scores"]) == (2, [0, 1], [0.8, 0.81])
+    assert (search["difference"], search["ci_low"], search["ci_high"]) == (-0.02, -0.02, -0.02)
+    assert (search["outcome"], search["plain_winning"], search["p_value"]) == ("inferior", False, 1.0)
+    assert isolated["ticket_scores"] == [0.7, 0.7]
+    assert isolated["difference"] == pytest.approx(-0.105)
+    # t at 95 % with 1 degree is 6.314: half a point more or less, as the standard error is half a point
+    assert isolated["ci_high"] == pytest.approx(-0.105 + 6.314 * 0.005, abs=1e-5)
+
+
+def test_a_verdict_takes_the_seeds_that_have_both_scores(runs: list[Run]) -> None:
+    outcomes = [Outcome(run=runs[0], reason="boom"), *finished(runs[1:])]
+    (cell,) = Results(runs, outcomes).cells()
+    assert cell["verdicts"]["search"]["seeds"] == [1]
+    assert cell["verdicts"]["search"]["p_value"] is None
+    (cell,) = Results(runs, [*finished(runs[::2]), *finished(runs[1::2], search_test=None)]).cells()
+    assert cell["verdicts"]["search"] is None
+    assert cell["verdicts"]["isolated"]["n"] == 2
+
+
 def test_a_failed_ticket_leaves_the_others(runs: list[Run]) -> None:
     outcomes = [*finished(runs[:3]), Outcome(run=runs[3], reason="boom")]
     results = Results(runs, outcomes)

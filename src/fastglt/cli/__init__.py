@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import bench, compare, data, find, methods, runs, show, tune
+from fastglt.cli import bench, compare, data, evaluate, find, methods, runs, show, tune
 from fastglt.errors import FastGLTError
 from fastglt.process import is_out_of_memory
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("find", epilog=find.EXAMPLES)(find.find)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
 app.command("runs", epilog=runs.EXAMPLES)(runs.runs)

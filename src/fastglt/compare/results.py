@@ -10,6 +10,7 @@ from typing import Any
 
 from fastglt.batch.plan import Run
 from fastglt.batch.workers import Outcome
+from fastglt.judge.verdict import Verdict
 from fastglt.schedules import kept_count
 
 Row = dict[str, Any]
@@ -86,6 +87,7 @@ class Results:
             "n_dense": len(values["dense_seconds"]),
             "mean": {key: mean(found) for key, found in values.items()},
             "std": {key: deviation(found) for key, found in values.items()},
+            "verdicts": {score: verdict_of(done, score) for score in ("search", "isolated")},
             **{key: sorted({row[key] for row in done}) for key in _KEPT},
             "edges_exact": all(_is_exact(row, "edges", "graph_sparsity") for row in done),
             "weights_exact": all(_is_exact(row, "weights", "weight_sparsity") for row in done),
@@ -121,6 +123,16 @@ class Results:
     def _reason(self, run: Run) -> str:
         outcome = self._outcomes.get(run.folder)
         return "it was not run" if outcome is None else outcome.reason
+
+
+def verdict_of(rows: Sequence[Row], score: str) -> Row | None:
+    """Dense against one of a method's scores, over the seeds that have both; None where there are none."""
+    dense, ticket = "dense_test", f"{score}_test"
+    pairs = [row for row in rows if row[dense] is not None and row[ticket] is not None]
+    if not pairs:
+        return None
+    seeds, dense_scores, ticket_scores = (tuple(row[key] for row in pairs) for key in ("seed", dense, ticket))
+    return Verdict(seeds=seeds, dense_scores=dense_scores, ticket_scores=ticket_scores).as_dict()
 
 
 def mean(values: Sequence[float]) -> float | None:

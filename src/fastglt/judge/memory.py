@@ -1,0 +1,61 @@
+"""Every finished training of an evaluation in the results store: a kill costs one, and dense twins are shared."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastglt.container import nan_as_null
+from fastglt.judge.evaluate import Memory
+from fastglt.phases import PhaseResult
+from fastglt.store import Entry, Store, key_of
+
+
+class StoredTrainings(Memory):
+    """Looks a training up before it is run, and writes it down when it is done."""
+
+    def __init__(self, store: Store, machine: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+        self._store, self._machine, self._about = store, machine, about
+        self.recalled = self.kept = 0
+        self.stop = False  # set it to stop after the epoch that is running
+
+    def recall(self, settings: dict[str, Any]) -> float | None:
+        """The test score in the latest entry with these settings."""
+        found = self._store.find(key_of(self._whole(settings)))
+        if found is None:
+            return None
+        self.recalled += 1
+        return float(found.metrics[f"{_side(settings)}_test"])
+
+    def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
+        """Write a training down, as that of a dense twin or of a ticket in isolation."""
+        side, whole, scores = _side(settings), self._whole(settings), result.best.scores
+        ticket = self._about["ticket"] if side == "isolated" else None
+        shared = ("dataset", "model") if ticket is None else tuple(name for name in self._about if name != "ticket")
+        metrics = {
+            **{name: self._about[name] for name in shared},
+            **nan_as_null({f"{side}_val": scores.val, f"{side}_test": scores.test}),
+            f"{side}_seconds": result.seconds,
+        }
+        self._store.record(
+            Entry(
+                key=key_of(whole),
+                kind="evaluation",
+                command="evaluate",
+                settings=whole,
+                metrics=metrics,
+                ticket=ticket,
+            )
+        )
+        self.kept += 1
+
+    def after_epoch(self) -> None:
+        """Stop here if told to; what is finished is kept."""
+        if self.stop:
+            done = self.recalled + self.kept
+            raise KeyboardInterrupt(f"{done} finished training{'' if done == 1 else 's'} of this ticket")
+
+    def _whole(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return {**settings, **self._machine}
+
+
+def _side(settings: Mapping[str, Any]) -> str:
+    return "dense" if settings["masks"] is None else "isolated"

@@ -1,0 +1,25 @@
+"""Tables for people that are as wide as they need to be: a terminal wraps, nothing is cut off."""
+
+from collections.abc import Collection
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def empty_table(*headings: str, left: Collection[str] = ("method",)) -> Table:
+    """A table without rows; its columns are ranged right but for some."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+    return table
+
+
+def print_wide(title: str, table: Table, console: Console) -> None:
+    """Print a table below its title."""
+    wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
+    before, console.width = console.width, max(console.width, wide)
+    console.print(title, style="italic", highlight=False, soft_wrap=True)
+    console.print(table, highlight=False)
+    console.print()
+    console.width = before
