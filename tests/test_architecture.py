@@ -142,6 +142,7 @@ ALLOWED: dict[str, set[str]] = {
         "training",
     },
     "compare": {"batch", "judge", "schedules", "tables", "wording"},
+    "extreme": {"errors", "judge", "methods", "tables", "wording"},
     "paper": {"methods"},
     "bench": {
         *("data", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),

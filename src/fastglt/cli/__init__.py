@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import bench, compare, data, evaluate, find, methods, runs, show, tune
+from fastglt.cli import bench, compare, data, diff, evaluate, extreme, find, methods, runs, show, tune
 from fastglt.errors import FastGLTError
 from fastglt.process import is_out_of_memory
 
@@ -21,9 +21,11 @@ app = typer.Typer(
 app.command("find", epilog=find.EXAMPLES)(find.find)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("extreme", epilog=extreme.EXAMPLES)(extreme.extreme)
 app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
 app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
-app.command("show")(show.show)
+app.command("show", epilog=show.EXAMPLES)(show.show)
+app.command("diff", epilog=diff.EXAMPLES)(diff.diff)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)

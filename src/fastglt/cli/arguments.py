@@ -8,7 +8,7 @@ import typer
 from fastglt.cli.options import read_config
 from fastglt.store import DEFAULT
 
-WHAT, HOW, LONG, RUN = "What to prune", "The method's options", "Training", "The run"
+WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Training", "The test", "The run"
 
 Dataset = Annotated[
     str,
@@ -17,7 +17,34 @@ Dataset = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+Methods = Annotated[
+    str,
+    typer.Option(
+        help="Names from [bold]fastglt methods[/] or module:Class of your own, commas between; or all.",
+        rich_help_panel=WHAT,
+    ),
+]
+MethodOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="METHOD.NAME=VALUE",
+        help="An option of one of the methods, as often as needed; [bold]fastglt methods METHOD[/] lists them.",
+        rich_help_panel=HOW,
+    ),
+]
+Jobs = Annotated[
+    int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
+]
+ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
 Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]
+Margin = Annotated[
+    float, typer.Option(help="How much worse than dense still counts as equal.", rich_help_panel=JUDGED)
+]
+Level = Annotated[
+    float,
+    typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=JUDGED),
+]
 SplitSeed = Annotated[int, typer.Option(help="Decides a split that is not given.", rich_help_panel=WHAT)]
 OneshotEpochs = Annotated[
     int | None, typer.Option(help="Epochs before the cut (default: the paper's).", rich_help_panel=LONG)

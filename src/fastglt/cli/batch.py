@@ -1,6 +1,7 @@
 """A batch of runs on the command line: what is finished is taken, what is left runs, each run is told of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,64 +11,89 @@ from fastglt.errors import FastGLTError, require
 
 if TYPE_CHECKING:
     from fastglt.batch import Outcome, Run
+    from fastglt.compare import Results
+    from fastglt.experiment import Experiment
 
 
-def finish(
-    runs: "list[Run]",
-    out: Path,
-    jobs: int,
-    checkpoint_every: float,
-    *,
-    command: str,
-    store: Path,
-    quiet: bool,
-) -> "list[Outcome]":
-    """Run what is neither finished nor in the store, and tell of each run as it ends; returns how all ended.
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What all runs of a command share: where they are kept, and how they run."""
 
-    Every finished run is in the store then, under the command's name unless it was there before.
-    """
-    from fastglt.batch import Workers
-    from fastglt.cli.progress import stop_cleanly
+    command: str
+    out: Path
+    store: Path
+    jobs: int
+    checkpoint_every: float
+    quiet: bool
 
-    outcomes, reused = _finished(runs, store, command)
-    done = {outcome.run.folder for outcome in outcomes}
-    left = [run for run in runs if run.folder not in done]
-    if not quiet:
+    def __post_init__(self) -> None:
+        require("not be negative", checkpoint_every=self.checkpoint_every)
+
+    def results(self, experiments: "Sequence[Experiment]") -> "Results":
+        """Run what is neither finished nor in the store, and tell of each run as it ends.
+
+        Every finished run is in the store then, under this command's name unless it was there before.
+        """
+        from fastglt.batch import Workers, plan
+        from fastglt.cli.progress import stop_cleanly
+        from fastglt.compare import Results
+
+        runs = plan(experiments, self.out)
+        outcomes, reused = self._finished(runs)
+        done = {outcome.run.folder for outcome in outcomes}
+        left = [run for run in runs if run.folder not in done]
         if len(outcomes) > reused:
-            typer.echo(f"{len(outcomes) - reused} of {len(runs)} runs are finished already", err=True)
+            self._say(f"{len(outcomes) - reused} of {len(runs)} runs are finished already")
         if reused:
-            typer.echo(f"{reused} of {len(runs)} runs are taken from the store '{store}'", err=True)
+            self._say(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'")
         if left:
-            typer.echo(f"{len(left)} runs, {min(jobs, len(left))} at a time, in '{out}'", err=True)
-    workers = Workers(jobs, logs=out / "logs", store=store, command=command, checkpoint_every=checkpoint_every)
-    with stop_cleanly(workers):
-        for outcome in workers.run(left):
-            outcomes.append(outcome)
-            if not quiet:
-                typer.echo(f"{_line(outcome)}; {len(runs) - len(outcomes)} left", err=True)
-    return outcomes
+            self._say(f"{len(left)} runs, {min(self.jobs, len(left))} at a time, in '{self.out}'")
+        workers = Workers(
+            self.jobs,
+            logs=self.out / "logs",
+            store=self.store,
+            command=self.command,
+            checkpoint_every=self.checkpoint_every,
+        )
+        with stop_cleanly(workers):
+            for outcome in workers.run(left):
+                outcomes.append(outcome)
+                self._say(f"{_line(outcome)}; {len(runs) - len(outcomes)} left")
+        return Results(runs, outcomes)
+
+    def _finished(self, runs: "Sequence[Run]") -> "tuple[list[Outcome], int]":
+        """What need not run, with how many of them from the store; finished folders that are not in it get in."""
+        from fastglt.batch import Outcome
+        from fastglt.store import Store
+
+        store, found, reused = Store(self.store), [], 0
+        for run in runs:
+            try:
+                metrics: Mapping[str, Any] | None = run.result()
+            except FastGLTError:  # its process will say what is wrong with the folder
+                continue
+            if metrics is not None:
+                store.ensure(run.entry(metrics, command=self.command))
+            else:
+                entry = store.find(run.key)
+                metrics = None if entry is None else entry.metrics
+                reused += entry is not None
+            if metrics is not None:
+                found.append(Outcome(run=run, metrics=metrics))
+        return found, reused
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            typer.echo(text, err=True)
 
 
-def _finished(runs: "list[Run]", path: Path, command: str) -> "tuple[list[Outcome], int]":
-    """What need not run, with how many of them from the store; finished folders that are not in it get in."""
-    from fastglt.batch import Outcome
-    from fastglt.store import Store
-
-    store, found, reused = Store(path), [], 0
-    for run in runs:
-        try:
-            metrics: Mapping[str, Any] | None = run.result()
-        except FastGLTError:  # its process will say what is wrong with the folder
-            continue
-        if metrics is not None:
-            store.ensure(run.entry(metrics, command=command))
-        else:
-            entry = store.find(run.key)
-            metrics = None if entry is None else entry.metrics
-            reused += entry is not None
-        if metrics is not None:
-            found.append(Outcome(run=run, metrics=metrics))
-    return found, reused
+def tell_failures(failures: Sequence[Mapping[str, Any]]) -> None:
+    """Name the runs that failed, if any did, and end with their exit code."""
+    for failure in failures:
+        typer.echo(f"failed: {failure['run']}: {failure['reason']}", err=True)
+    if failures:
+        typer.echo("the same command tries again what failed, and nothing else", err=True)
+        raise typer.Exit(1)
 
 
 def _line(outcome: "Outcome") -> str:

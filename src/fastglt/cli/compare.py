@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.arguments import HOW, RUN, WHAT
-from fastglt.cli.batch import finish, how_many
+from fastglt.cli.arguments import RUN, WHAT
+from fastglt.cli.batch import Batch, how_many, tell_failures
 from fastglt.cli.lists import read_methods, read_options, read_pairs, read_seeds
 from fastglt.cli.options import as_file_name, build_experiment, given
-from fastglt.errors import require
 
 if TYPE_CHECKING:
     from fastglt.compare import Results
@@ -26,13 +25,7 @@ EXAMPLES = (
 def compare(
     dataset: arguments.Dataset = "digits",
     model: arguments.Model = "gcn",
-    methods: Annotated[
-        str,
-        typer.Option(
-            help="Names from [bold]fastglt methods[/] or module:Class of your own, commas between; or all.",
-            rich_help_panel=WHAT,
-        ),
-    ] = "fastglt,oneshot,random",
+    methods: arguments.Methods = "fastglt,oneshot,random",
     graph_sparsity: Annotated[
         str, typer.Option(help="Shares of edges to remove, commas between.", rich_help_panel=WHAT)
     ] = "0.2",
@@ -45,24 +38,15 @@ def compare(
     ] = "0.9",
     seeds: Annotated[str, typer.Option(help="As in 0-4 or 0,2,5.", rich_help_panel=WHAT)] = "0-4",
     split_seed: arguments.SplitSeed = 0,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METHOD.NAME=VALUE",
-            help="An option of one of the methods, as often as needed; [bold]fastglt methods METHOD[/] lists them.",
-            rich_help_panel=HOW,
-        ),
-    ] = None,
+    option: arguments.MethodOptions = None,
     oneshot_epochs: arguments.OneshotEpochs = None,
     denoise_epochs: arguments.DenoiseEpochs = None,
     interval: arguments.Interval = None,
     lr: arguments.LearningRate = None,
     weight_decay: arguments.WeightDecay = None,
     hidden: arguments.Hidden = 512,
-    jobs: Annotated[
-        int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
-    ] = 0,
-    threads: Annotated[int, typer.Option(help="Of each run; 0: all cores.", rich_help_panel=RUN)] = 1,
+    jobs: arguments.Jobs = 0,
+    threads: arguments.ThreadsOfEach = 1,
     device: arguments.Device = "cpu",
     data_root: arguments.DataRoot = None,
     directed: arguments.Directed = False,
@@ -92,7 +76,6 @@ def compare(
     finished, here or in the results store, is never computed again. A run that fails is told at the end, and
     the others are kept.
     """
-    require("not be negative", checkpoint_every=checkpoint_every)
     training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
     options = read_options(read_methods(methods), option or [])
     experiments = [
@@ -116,14 +99,15 @@ def compare(
         for graph, weight in read_pairs(graph_sparsity, weight_sparsity)
         for method, chosen in options.items()
     ]
-    from fastglt.batch import plan
-    from fastglt.compare import Results
-
-    folder = out or Path("runs") / f"compare-{as_file_name(dataset)}-{model}"
-    runs = plan(experiments, folder)
-    at_a_time = how_many(jobs, threads, device)
-    outcomes = finish(runs, folder, at_a_time, checkpoint_every, command="compare", store=store, quiet=quiet)
-    _report(Results(runs, outcomes), rounds=rounds, csv=csv, json_output=json_output)
+    batch = Batch(
+        command="compare",
+        out=out or Path("runs") / f"compare-{as_file_name(dataset)}-{model}",
+        store=store,
+        jobs=how_many(jobs, threads, device),
+        checkpoint_every=checkpoint_every,
+        quiet=quiet,
+    )
+    _report(batch.results(experiments), rounds=rounds, csv=csv, json_output=json_output)
 
 
 def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: bool) -> None:
@@ -143,8 +127,4 @@ def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: 
         print_cells(document, console)
         if rounds:
             print_rounds(document, console)
-    if document["failures"]:
-        for failure in document["failures"]:
-            typer.echo(f"failed: {failure['run']}: {failure['reason']}", err=True)
-        typer.echo("the same command tries again what failed, and nothing else", err=True)
-        raise typer.Exit(1)
+    tell_failures(document["failures"])

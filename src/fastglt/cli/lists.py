@@ -67,6 +67,15 @@ def read_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def read_names(name: str, text: str) -> list[str]:
+    """Names with commas between, each once.
+
+    >>> read_names("rule", "plain, non-inferior, plain")
+    ['plain', 'non-inferior']
+    """
+    return list(dict.fromkeys(_parts(name, text)))
+
+
 def _parts(name: str, text: str) -> list[str]:
     found = [part for part in (part.strip() for part in text.split(",")) if part]
     if not found:

@@ -1,0 +1,172 @@
+"""`fastglt extreme`: how sparse a method's tickets can be and still win."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fastglt.cli import arguments
+from fastglt.cli.arguments import JUDGED, RUN, WHAT
+from fastglt.cli.batch import Batch, how_many, tell_failures
+from fastglt.cli.lists import read_methods, read_names, read_options, read_seeds
+from fastglt.cli.options import as_file_name, build_experiment, given
+
+if TYPE_CHECKING:
+    from fastglt.extreme import Rules, Walk
+    from fastglt.extreme.hunt import Row, Trial
+    from fastglt.methods import Targets
+
+EXAMPLES = (
+    "Examples: [bold]fastglt extreme[/] (weights, on the bundled digits graph) · "
+    "[bold]fastglt extreme --dataset cora --methods fastglt,ugs --graph-sparsity bisect --rule non-inferior[/] · "
+    "[bold]fastglt extreme --dataset pubmed --graph-sparsity 0.1:0.5:0.1 --seeds 0-2 --score isolated[/] · "
+    "[bold]fastglt extreme --graph-sparsity 0:0.4:0.1 --weight-sparsity 0.5,0.8,0.9,0.95[/] (the front of both)"
+)
+
+
+def extreme(
+    dataset: arguments.Dataset = "digits",
+    model: arguments.Model = "gcn",
+    methods: arguments.Methods = "fastglt",
+    graph_sparsity: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of edges to remove. A number stays fixed (default 0); bisect looks for the extreme to a "
+            "point (bisect:0.3 starts there; default 0.5); a list or FIRST:LAST:STEP is tried to the first loss.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    weight_sparsity: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of weights, likewise (default: bisect from 0.99, or 0 while edges vary). Lists of both "
+            "give the front of both.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="plain: mean at least dense; non-inferior: shown to be no worse than the margin; commas between.",
+            rich_help_panel=JUDGED,
+        ),
+    ] = "plain,non-inferior",
+    score: Annotated[
+        str,
+        typer.Option(help="search: at its end; isolated: alone from Θ0; commas between.", rich_help_panel=JUDGED),
+    ] = "search,isolated",
+    seeds: Annotated[str, typer.Option(help="That choose, as in 0-4 or 0,2,5.", rich_help_panel=JUDGED)] = "0-4",
+    fresh_seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="That confirm (default: as many, after the last that chooses); none: do not confirm.",
+            rich_help_panel=JUDGED,
+        ),
+    ] = None,
+    margin: arguments.Margin = 0.01,
+    level: arguments.Level = 0.05,
+    split_seed: arguments.SplitSeed = 0,
+    option: arguments.MethodOptions = None,
+    oneshot_epochs: arguments.OneshotEpochs = None,
+    denoise_epochs: arguments.DenoiseEpochs = None,
+    interval: arguments.Interval = None,
+    lr: arguments.LearningRate = None,
+    weight_decay: arguments.WeightDecay = None,
+    hidden: arguments.Hidden = 512,
+    jobs: arguments.Jobs = 0,
+    threads: arguments.ThreadsOfEach = 1,
+    device: arguments.Device = "cpu",
+    data_root: arguments.DataRoot = None,
+    directed: arguments.Directed = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the runs' folders (default: runs/extreme- and dataset and model).", rich_help_panel=RUN
+        ),
+    ] = None,
+    checkpoint_every: arguments.CheckpointEvery = 10.0,
+    store: arguments.Store = arguments.STORE,
+    config: arguments.Config = None,
+    quiet: arguments.Quiet = False,
+    json_output: arguments.AsJson = False,
+) -> None:
+    """Find the extreme sparsity: the largest at which a method's tickets still win.
+
+    Sparsities are tried by bisection, or along a grid until the first loss, on validation scores; each with
+    every seed's own Θ0, search and dense twin. The last that wins is then confirmed on test scores of fresh seeds.
+    Several rules, scores and methods share their runs. Stopped or killed, the same command goes on where it was.
+    """
+    from fastglt.extreme import Hunt, Question
+    from fastglt.extreme.report import document, print_document
+
+    start = _walk(graph_sparsity, weight_sparsity)
+    rules = _rules(read_seeds(seeds), fresh_seeds, margin, level)
+    names = read_methods(methods)
+    options = read_options(names, option or [])
+    training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
+    build = partial(
+        build_experiment,
+        training=given({**training, "lr": lr, "weight_decay": weight_decay}),
+        dataset=dataset,
+        model=model,
+        split_seed=split_seed,
+        hidden=hidden,
+        threads=threads,
+        device=device,
+        data_root=data_root,
+        directed=directed,
+    )
+    batch = Batch(
+        command="extreme",
+        out=out or Path("runs") / f"extreme-{as_file_name(dataset)}-{model}",
+        store=store,
+        jobs=how_many(jobs, threads, device),
+        checkpoint_every=checkpoint_every,
+        quiet=quiet,
+    )
+
+    def measure(trials: "Iterable[Trial]", seeds: "Iterable[int]") -> "Iterable[Row]":
+        experiments = [
+            build(method=names[method], options=options[names[method]], seed=seed, **asdict(targets))
+            for seed, (method, targets) in product(seeds, trials)
+        ]
+        results = batch.results(experiments)
+        tell_failures(results.failures)
+        return results.rows
+
+    asked = product(names, read_names("rule", rule), read_names("score", score))
+    hunt = Hunt([Question(method=name, rule=how, score=which) for name, how, which in asked], rules, measure)
+    found = {"dataset": dataset, "model": model, "out": str(batch.out), **document(hunt, hunt.run(start))}
+    if json_output:
+        typer.echo(json.dumps(found))
+    else:
+        print_document(found)
+
+
+def _walk(graph: str | None, weight: str | None) -> "Callable[[], Walk[Targets]]":
+    """What was said of the two sparsities; what was not said varies if the other does not."""
+    from fastglt.extreme.levels import Levels, plan_walk
+
+    edges = None if graph is None else Levels.read("graph_sparsity", graph, start=0.5)
+    weights = None if weight is None else Levels.read("weight_sparsity", weight)
+    if edges is None:
+        free = weights is not None and weights.fixed
+        edges = Levels.read("graph_sparsity", "bisect" if free else "0", start=0.5)
+    if weights is None:
+        weights = Levels.read("weight_sparsity", "bisect" if edges.fixed else "0")
+    return plan_walk(edges, weights)
+
+
+def _rules(seeds: list[int], fresh: str | None, margin: float, level: float) -> "Rules":
+    from fastglt.extreme import Rules
+
+    if fresh is None:
+        confirming = list(range(max(seeds) + 1, max(seeds) + 1 + len(seeds)))
+    else:
+        confirming = [] if fresh == "none" else read_seeds(fresh)
+    return Rules(seeds=tuple(seeds), fresh_seeds=tuple(confirming), margin=margin, level=level)

@@ -1,0 +1,110 @@
+"""What a hunt found, as plain values and for people: a table of answers, and the curve of every method."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fastglt.extreme.hunt import SCORES, Answer, Hunt, Question
+from fastglt.tables import empty_table, print_wide
+from fastglt.wording import mean_and_deviation, points, signed
+
+_WORDS = ("method", "rule", "score")
+_WIDTH = 40  # of a curve, in letters
+Values = Mapping[str, Any]
+
+
+def document(hunt: Hunt, answers: Sequence[Answer]) -> dict[str, Any]:
+    """Everything as plain values: fractions, not per cent; a question that nothing answers has empty sparsities."""
+    found: list[dict[str, Any]] = []
+    for question in hunt.questions:
+        mine = [answer for answer in answers if answer.question == question]
+        found += [_answer(answer) for answer in mine] or [_nothing(question)]
+    return {**asdict(hunt.rules), "answers": found, "curve": hunt.curve()}
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        **asdict(answer.question),
+        **asdict(answer.targets),
+        "confirmed": answer.confirmed,
+        "chosen_on_validation": answer.chosen.as_dict(),
+        "confirmation_on_test": None if answer.confirmation is None else answer.confirmation.as_dict(),
+    }
+
+
+def _nothing(question: Question) -> dict[str, Any]:
+    absent = ("graph_sparsity", "weight_sparsity", "confirmed", "chosen_on_validation", "confirmation_on_test")
+    return {**asdict(question), **dict.fromkeys(absent)}
+
+
+def print_document(found: Values) -> None:
+    """The answers, then the curves they were read from."""
+    console = Console()
+    print_wide(f"{found['dataset']} · {found['model']} · extreme sparsity", _answers(found["answers"]), console)
+    fresh = "not confirmed"
+    if found["fresh_seeds"]:
+        fresh = f"confirmed on test scores with seeds {_spelt(found['fresh_seeds'])}"
+    console.print(
+        f"Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean ± "
+        f"standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.\n",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for method in dict.fromkeys(point["method"] for point in found["curve"]):
+        tried = [point for point in found["curve"] if point["method"] == method]
+        for score in SCORES:
+            if any(answer["score"] == score for answer in found["answers"]):
+                print_wide(f"{method} · {score}, validation scores in %", _curve(tried, f"{score}_val"), console)
+
+
+def _answers(answers: Iterable[Values]) -> Table:
+    headings = ("edges", "weights", "n", "ticket", "dense", "difference", "confirmed")
+    table = empty_table(*_WORDS, *headings, left=_WORDS)
+    for answer in answers:
+        removed = [_removed(answer[key]) for key in ("graph_sparsity", "weight_sparsity")]
+        verdict = answer["confirmation_on_test"]
+        fresh = (
+            ["–"] * 4 if verdict is None else [str(verdict["n"]), *_scores(verdict), signed(verdict["difference"])]
+        )
+        confirmed = {True: "yes", False: "no", None: "–"}[answer["confirmed"]]
+        if answer["graph_sparsity"] is None:
+            removed = ["none wins", ""]
+        table.add_row(answer["method"], answer["rule"], answer["score"], *removed, *fresh, confirmed)
+    return table
+
+
+def _curve(points: Sequence[Values], key: str) -> Table:
+    """A row for each sparsity; across it, a line for dense and a dot for the ticket."""
+    means: list[float] = [point[key][f"{side}_mean"] for point in points for side in ("ticket", "dense")]
+    low, high = min(means), max(means)
+
+    def place(value: float) -> int:
+        return round((value - low) / (high - low or 1) * (_WIDTH - 1))
+
+    span = f"{100 * low:.1f} │ dense  ● ticket"
+    scale = f"{span:<{_WIDTH - 4}}{100 * high:.1f}"
+    table = empty_table("edges", "weights", "n", "ticket", "dense", scale, left=[scale])
+    for point in points:
+        line = [" "] * _WIDTH
+        line[place(point[key]["dense_mean"])] = "│"
+        line[place(point[key]["ticket_mean"])] = "●"
+        removed = (_removed(point[name]) for name in ("graph_sparsity", "weight_sparsity"))
+        table.add_row(*removed, str(point[key]["n"]), *_scores(point[key]), "".join(line))
+    return table
+
+
+def _scores(verdict: Values) -> list[str]:
+    return [mean_and_deviation(verdict[f"{side}_mean"], verdict[f"{side}_std"]) for side in ("ticket", "dense")]
+
+
+def _removed(share: float | None) -> str:
+    return "–" if share is None else f"−{100 * share:g} %"
+
+
+def _spelt(seeds: Sequence[int]) -> str:
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))

@@ -1,0 +1,95 @@
+"""`fastglt extreme`, end to end on a tiny graph."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastglt.cli.extreme import _walk
+from fastglt.methods import Targets
+
+from .conftest import SHORT, TINY, Cli
+
+GRID = ("--graph-sparsity", "0", "--weight-sparsity", "0.5,0.98", "--seeds", "0,1", "--fresh-seeds", "5,6")
+COMMAND = ("extreme", "--dataset", TINY, "--methods", "random", "--jobs", "2", *SHORT)
+
+
+def test_the_grid_is_tried_on_validation_and_confirmed_on_fresh_seeds(cli: Cli, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    found = cli(*COMMAND, *GRID, "--margin", "0.3", "--out", out, "--json").document
+    assert found["seeds"] == [0, 1]
+    assert found["fresh_seeds"] == [5, 6]
+    assert [(answer["method"], answer["rule"], answer["score"]) for answer in found["answers"]] == [
+        (method, rule, score)
+        for method in ("random",)
+        for rule in ("plain", "non-inferior")
+        for score in ("search", "isolated")
+    ]
+    for answer in found["answers"]:
+        check(answer, [point for point in found["curve"] if point["method"] == answer["method"]])
+    again = cli(*COMMAND, *GRID, "--margin", "0.3", "--out", out, "--json")
+    assert again.document == found
+    assert "at a time" not in again.err  # nothing ran
+    elsewhere = cli(*COMMAND, *GRID, "--margin", "0.3", "--out", str(tmp_path / "other"), "--json")
+    assert elsewhere.document["answers"] == found["answers"]
+    assert "taken from the store" in elsewhere.err
+    assert "at a time" not in elsewhere.err
+    text = cli(*COMMAND, *GRID, "--rule", "plain", "--score", "isolated", "--out", out).out
+    assert "random · isolated, validation scores in %" in text
+    assert "●" in text
+    assert "non-inferior" not in text
+    assert "search," not in text
+
+
+def check(answer: dict[str, Any], curve: list[dict[str, Any]]) -> None:
+    """The answer is the last point before the first that loses on validation."""
+    key = {"plain": "plain_winning", "non-inferior": "non_inferior"}[answer["rule"]]
+    won = [point[f"{answer['score']}_val"][key] for point in curve]
+    first_loss = won.index(False) if False in won else len(won)
+    last = curve[first_loss - 1]["weight_sparsity"] if first_loss else None
+    assert answer["weight_sparsity"] == last
+    if last is not None:
+        fresh = answer["confirmation_on_test"]
+        assert (fresh["n"], fresh["seeds"]) == (2, [5, 6])
+        assert answer["confirmed"] == fresh[key]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--weight-sparsity", "0.5", "--graph-sparsity", "0.2"), "edges or weights must vary"),
+        (("--weight-sparsity", "bisect", "--graph-sparsity", "bisect"), "only one of edges and weights"),
+        (("--weight-sparsity", "much"), "weight_sparsity must be a number"),
+        (("--rule", "best"), "unknown rule (got 'best')"),
+        (("--score", "train"), "unknown score (got 'train')"),
+        (("--seeds", "0"), "the non-inferior rule needs at least 2 seeds (got 1)"),
+        (("--seeds", "0-2", "--fresh-seeds", "2-4"), "must not be among those that chose (got [2] in both)"),
+        (("--margin", "2"), "margin"),
+        (("--level", "0"), "level"),
+        (("--checkpoint-every", "-1"), "checkpoint_every must not be negative"),
+        (("--methods", "fastgtl"), "unknown method"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(
+    cli: Cli, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = cli(*COMMAND, "--out", str(tmp_path / "out"), *arguments)
+    assert result.code == 2
+    assert message in " ".join(result.err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def walk(graph: str | None = None, weight: str | None = None) -> list[Targets]:
+    """The first two points that are tried if the first loses."""
+    made = _walk(graph, weight)()
+    return [next(made), made.send(False)]
+
+
+def test_what_is_not_said_varies_if_the_other_does_not() -> None:
+    def at(graph: float, weight: float) -> Targets:
+        return Targets(graph_sparsity=graph, weight_sparsity=weight)
+
+    assert walk() == walk(graph="0") == walk(weight="bisect") == [at(0, 0.99), at(0, 0.98)]
+    assert walk(weight="0") == walk(graph="bisect") == [at(0.5, 0), at(0.25, 0)]
+    assert walk(weight="0.9") == [at(0.5, 0.9), at(0.25, 0.9)]
+    assert walk(graph="0.1,0.3", weight="0.9,0.95") == [at(0.3, 0.9), at(0.1, 0.9)]

@@ -1,0 +1,140 @@
+"""Questions share what is measured, choose on validation and confirm on fresh seeds."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from fastglt.errors import InputError
+from fastglt.extreme import Hunt, Question, Rules
+from fastglt.extreme.hunt import Trial
+from fastglt.extreme.levels import Levels, plan_walk
+from fastglt.extreme.report import document, print_document
+from fastglt.methods import Targets
+
+PLAIN = Question(method="a", rule="plain", score="search")
+TESTED = Question(method="a", rule="non-inferior", score="search")
+ALONE = Question(method="a", rule="plain", score="isolated")
+
+
+def at(weight: float) -> Targets:
+    return Targets(graph_sparsity=0.0, weight_sparsity=weight)
+
+
+class Made:
+    """Scores by a formula: dense 0.8; search loses from 60 %, isolated from 30 %, by a point for each 10 %."""
+
+    def __init__(self, test: float = 0.0) -> None:
+        self.test = test  # by how much test scores are below validation scores for tickets
+        self.batches: list[tuple[list[float], list[int]]] = []
+
+    def __call__(self, trials: Iterable[Trial], seeds: Sequence[int]) -> list[dict[str, Any]]:
+        trials = list(trials)
+        self.batches.append(([targets.weight_sparsity for _, targets in trials], list(seeds)))
+        return [self._row(method, targets, seed) for seed in seeds for method, targets in trials]
+
+    def _row(self, method: str, targets: Targets, seed: int) -> dict[str, Any]:
+        removed, noise = targets.weight_sparsity, 0.001 * (seed % 3 - 1)
+        search, alone = (0.8 + noise - 0.1 * max(0.0, removed - start) for start in (0.6, 0.3))
+        return {
+            "method": method,
+            "graph_sparsity": targets.graph_sparsity,
+            "weight_sparsity": removed,
+            "seed": seed,
+            "dense_val": 0.8,
+            "dense_test": 0.8,
+            "search_val": search,
+            "search_test": search - self.test,
+            "isolated_val": alone,
+            "isolated_test": alone - self.test,
+        }
+
+
+WALK = plan_walk(Levels.read("x", "0"), Levels.read("x", "bisect:0.5"))
+RULES = Rules(seeds=(0, 1, 2), fresh_seeds=(3, 4, 5))
+
+
+def test_every_question_gets_its_own_extreme() -> None:
+    answers = Hunt([PLAIN, TESTED, ALONE], RULES, Made()).run(WALK)
+    assert [answer.targets for answer in answers] == [at(0.6), at(0.68), at(0.3)]
+    # by a margin of a point and a spread of 0.1 points over three seeds, 68 % is the last: t = 3.46 against 2.92
+    assert [answer.confirmed for answer in answers] == [True, True, True]
+    assert answers[0].chosen.seeds == (0, 1, 2)
+    assert answers[0].confirmation is not None
+    assert answers[0].confirmation.seeds == (3, 4, 5)
+
+
+def test_nothing_is_measured_twice() -> None:
+    made = Made()
+    Hunt([PLAIN, TESTED, ALONE], RULES, made).run(WALK)
+    asked = [(weight, seed) for weights, seeds in made.batches for weight in weights for seed in seeds]
+    assert len(asked) == len(set(asked))
+    assert made.batches[0] == ([0.5], [0, 1, 2])
+    assert made.batches[1] == ([0.75, 0.25], [0, 1, 2])  # two ways from here, one batch
+    assert made.batches[-1] == ([0.6, 0.68, 0.3], [3, 4, 5])
+
+
+def test_test_scores_choose_nothing_and_may_refuse() -> None:
+    answers = Hunt([PLAIN], RULES, Made(test=0.05)).run(WALK)
+    assert [(answer.targets, answer.confirmed) for answer in answers] == [(at(0.6), False)]
+
+
+def test_without_fresh_seeds_nothing_is_confirmed() -> None:
+    answers = Hunt([PLAIN], Rules(seeds=(0, 1, 2)), Made()).run(WALK)
+    assert [(answer.confirmation, answer.confirmed) for answer in answers] == [(None, None)]
+
+
+def test_where_nothing_wins_there_is_no_answer() -> None:
+    grid = plan_walk(Levels.read("x", "0"), Levels.read("x", "0.7,0.8"))
+    made = Made()
+    hunt = Hunt([PLAIN], RULES, made)
+    assert hunt.run(grid) == []
+    assert made.batches == [([0.7], [0, 1, 2])]
+    (answer,) = document(hunt, [])["answers"]
+    assert (answer["method"], answer["weight_sparsity"], answer["confirmed"]) == ("a", None, None)
+
+
+def test_the_curve_has_every_point_that_was_tried() -> None:
+    grid = plan_walk(Levels.read("x", "0"), Levels.read("x", "0.4,0.6,0.7,0.8"))
+    hunt = Hunt([PLAIN], RULES, Made(test=0.01))
+    hunt.run(grid)
+    curve = hunt.curve()
+    assert [point["weight_sparsity"] for point in curve] == [0.4, 0.6, 0.7]
+    assert curve[2]["search_val"]["ticket_mean"] == pytest.approx(0.79)
+    assert curve[2]["search_test"]["ticket_mean"] == pytest.approx(0.78)
+    assert curve[0]["search_val"]["n"] == 3
+
+
+def test_people_see_answers_and_curves(capsys: pytest.CaptureFixture[str]) -> None:
+    hunt = Hunt([PLAIN, TESTED], RULES, Made())
+    found = {"dataset": "made", "model": "gcn", **document(hunt, hunt.run(WALK))}
+    print_document(found)
+    text = capsys.readouterr().out
+    (line,) = [line for line in text.splitlines() if "plain" in line]
+    assert " ".join(line.split()) == "a plain search −0 % −60 % 3 80.00 ± 0.10 80.00 ± 0.00 +0.00 yes"
+    assert "seeds 0 to 2, confirmed on test scores with seeds 3 to 5" in text
+    (half,) = [line for line in text.splitlines() if "−50 %" in line]
+    assert half.endswith("●")  # at the upper end, over dense's line
+    (most,) = [line for line in text.splitlines() if "−75 %" in line]
+    assert most.split("80.00 ± 0.00")[1].index("●") < most.split("80.00 ± 0.00")[1].index("│")
+
+
+def test_where_nothing_wins_people_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = plan_walk(Levels.read("x", "0"), Levels.read("x", "0.7,0.8"))
+    hunt = Hunt([PLAIN], Rules(seeds=(0, 2)), Made())
+    print_document({"dataset": "made", "model": "gcn", **document(hunt, hunt.run(grid))})
+    text = capsys.readouterr().out
+    assert "none wins" in text
+    assert "seeds 0, 2, not confirmed" in text
+
+
+def test_what_cannot_be_answered_is_refused() -> None:
+    with pytest.raises(InputError, match=r"needs at least 2 seeds \(got 1\)"):
+        Hunt([TESTED], Rules(seeds=(0,)), Made())
+    Hunt([PLAIN], Rules(seeds=(0,)), Made())
+    with pytest.raises(InputError, match=r"\(got \[1\] in both\)"):
+        Rules(seeds=(0, 1), fresh_seeds=(1, 2))
+    with pytest.raises(InputError, match="unknown rule"):
+        Question(method="a", rule="best", score="search")
+    with pytest.raises(InputError, match="unknown score"):
+        Question(method="a", rule="plain", score="val")
