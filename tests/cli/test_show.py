@@ -2,11 +2,14 @@
 
 import pickle
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
 import torch
 
 import fastglt
-from tests.toy_data import quick_ticket, toy_data
+from tests.toy_data import USER_MODELS, quick_ticket, toy_data
 
 from .conftest import Cli
 
@@ -64,3 +67,70 @@ def test_a_score_without_test_nodes_is_null(cli: Cli, tmp_path: Path) -> None:
     assert result.document["scores"]["search_test"] is None
     assert "NaN" not in result.out
     assert "–" in cli("show", tmp_path / "ticket.safetensors").out
+
+
+class TestCost:
+    def test_rows_add_up_to_what_the_run_reported(self, find: Cli, cli: Cli, tmp_path: Path) -> None:
+        metrics = find("--json", "--quiet", "--out", tmp_path / "run").document
+        facts = cli("show", tmp_path / "run", "--cost", "--json").document
+        for side in ("dense", "ticket"):
+            cost = facts["cost"][side]
+            assert cost["macs"] == metrics[f"macs_{side}"]
+            assert cost["macs_paper"] == metrics[f"macs_paper_{side}"]
+            assert [row["kind"] for row in cost["rows"]] == ["linear", "aggregation"] * 2
+            for name in ("parameters", "macs", "macs_paper", "bytes"):
+                assert sum(row[name] for row in cost["rows"]) == cost[name]
+        dense, ticket = facts["cost"]["dense"], facts["cost"]["ticket"]
+        assert (dense["edges"], ticket["edges"]) == (200, 160)
+        assert dense["parameters"] == 16 * 16 + 16 + 16 * 3 + 3
+        assert facts["cost"]["disk_ticket"] == (tmp_path / "run" / "ticket.safetensors").stat().st_size
+        assert facts["cost"]["disk_dense"] > 4 * dense["parameters"]
+        assert "analysis" not in facts
+
+    def test_as_a_table(self, find: Cli, cli: Cli, tmp_path: Path) -> None:
+        find("--quiet", "--out", tmp_path / "run")
+        text = cli("show", tmp_path / "run", "--cost").out
+        for part in ("checksum verified", "MACs as papers count", "bytes moved", "in all", "200 → 160 edges"):
+            assert part in text
+
+    def test_a_users_model_is_told_where_to_go(self, cli: Cli, tmp_path: Path) -> None:
+        data = toy_data()
+        quick_ticket(USER_MODELS["GCN"](), data, isolated=False).save(tmp_path / "ticket.safetensors")
+        arrays: dict[str, Any] = {name: np.asarray(value) for name, value in data.to_dict().items()}
+        np.savez(tmp_path / "toy.npz", **arrays)
+        result = cli("show", tmp_path, "--cost", "--dataset", tmp_path / "toy.npz")
+        assert (result.code, "fastglt.judge.count_macs takes that model" in result.err) == (2, True), result.err
+        analysis = cli("show", tmp_path, "--analysis", "--dataset", tmp_path / "toy.npz", "--json").document[
+            "analysis"
+        ]
+        assert analysis["weights"]["units"] == []
+        assert len(analysis["weights"]["matrices"]) == 2
+        assert "empty columns" in cli("show", tmp_path, "--analysis", "--dataset", tmp_path / "toy.npz").out
+
+    def test_needs_the_graph(self, cli: Cli, ticket: fastglt.Ticket, tmp_path: Path) -> None:
+        ticket.save(tmp_path / "ticket.safetensors")
+        result = cli("show", tmp_path, "--cost")
+        assert (result.code, "pass --dataset" in result.err) == (2, True), result.err
+
+
+class TestAnalysis:
+    def test_before_and_after(self, find: Cli, cli: Cli, tmp_path: Path) -> None:
+        find("--quiet", "--out", tmp_path / "run")
+        found = cli("show", tmp_path / "run", "--analysis", "--json").document["analysis"]
+        graph = found["graph"]
+        assert (graph["nodes"], graph["edges_before"], graph["edges_after"]) == (80, 200, 160)
+        assert graph["degree_before"]["mean"] == 5
+        assert graph["degree_after"]["mean"] == 4
+        assert sum(graph["degree_after"]["counts"]) == 80
+        assert graph["newly_isolated"] == graph["isolated_after"] - graph["isolated_before"]
+        shares = graph["homophily"]
+        assert 160 * shares["kept"] + 40 * shares["pruned"] == pytest.approx(200 * shares["whole"])
+        assert [units["name"] for units in found["weights"]["units"]] == ["features", "hidden", "classes"]
+        kept = sum(matrix["kept"] for matrix in found["weights"]["matrices"])
+        assert kept == cli("show", tmp_path / "run", "--json").document["weights_kept"]
+
+    def test_as_tables(self, find: Cli, cli: Cli, tmp_path: Path) -> None:
+        find("--quiet", "--out", tmp_path / "run")
+        text = cli("show", tmp_path / "run", "--analysis").out
+        for part in ("connected components", "never pruned by", "degree from", "median", "unreached", "█"):
+            assert part in text

@@ -1,24 +1,63 @@
-"""`fastglt show`: what is in a ticket."""
+"""`fastglt show`: what is in a ticket, what it costs and what its masks have done."""
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from fastglt.cli import arguments
+from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, task_of
+
+if TYPE_CHECKING:
+    from fastglt.ticket import Ticket
+
+EXAMPLES = (
+    "Examples: [bold]fastglt show runs/a[/] · "
+    "[bold]fastglt show runs/a --cost --analysis[/] (the graph is the run's) · "
+    "[bold]fastglt show cora.safetensors --cost --dataset cora --json[/]"
+)
 
 
 def show(
     ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
-    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Parameters, MACs and bytes of each operation, dense beside ticket.")
+    ] = False,
+    analysis: Annotated[
+        bool, typer.Option("--analysis", help="Degrees, components, homophily, dead units: before and after.")
+    ] = False,
+    dataset: OwnDataset = None,
+    split_seed: OwnSplitSeed = None,
+    data_root: arguments.DataRoot = None,
+    directed: arguments.Directed = False,
+    json_output: arguments.AsJson = False,
 ) -> None:
     """Describe a ticket: what it keeps, how it was found, how it scored. Its checksum is verified."""
-    from fastglt.container import nan_as_null
-    from fastglt.ticket_file import load
+    found, path = open_ticket(ticket)
+    facts = _facts(found, path)
+    if cost or analysis:
+        from fastglt.cli import show_more
 
-    path = ticket / "ticket.safetensors" if ticket.is_dir() else ticket
-    found = load(path)
+        graph = dataset_of(path, dataset, split_seed, data_root, directed=directed)
+        task = task_of(found, graph)
+        if cost:
+            facts["cost"] = show_more.cost_facts(found, path, task)
+        if analysis:
+            facts["analysis"] = show_more.analysis_facts(found, task, graph.tensors["y"])
+    if json_output:
+        from fastglt.cli.facts import as_document
+
+        typer.echo(json.dumps(as_document(facts)))
+    else:
+        _print(facts)
+
+
+def _facts(found: "Ticket", path: Path) -> dict[str, Any]:
+    from fastglt.container import nan_as_null
+
     masks = found.masks
-    facts: dict[str, Any] = {
+    return {
         "method": found.config["method"],
         "options": found.config["options"],
         "model": dict(found.model),
@@ -38,10 +77,6 @@ def show(
         "versions": dict(found.versions),
         "bytes": path.stat().st_size,
     }
-    if json_output:
-        typer.echo(json.dumps(facts))
-    else:
-        _print(facts)
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -72,3 +107,7 @@ def _print(facts: dict[str, Any]) -> None:
     table.add_row("file", f"{facts['bytes']:,} bytes, checksum verified")
     table.add_row("made with", ", ".join(f"{name} {value}" for name, value in facts["versions"].items()))
     Console().print(table)
+    if {"cost", "analysis"} & set(facts):
+        from fastglt.cli.show_more import print_more
+
+        print_more(facts)
