@@ -77,6 +77,18 @@ def test_the_last_bits_decide_nothing() -> None:
     assert verdict([0.15, 0.15], [0.1, 0.2]).plain_winning
 
 
+def test_few_equal_differences_are_told() -> None:
+    """What a test without a spread says is not hidden behind its level."""
+    for ticket, shown in (
+        (0.5, "is shown, by equal differences"),
+        (0.8, "is ruled out (equal differences for all"),
+    ):
+        few = verdict([0.8, 0.8], [ticket, ticket])
+        assert shown in few.sentence
+        assert few.power_note.startswith("Power: unknown, for want of spread; equal differences for all seeds may")
+    assert verdict([0.8] * 5, [0.8] * 5).power_note == ""
+
+
 def test_one_seed_proves_nothing() -> None:
     single = verdict([0.8], [0.9])
     assert math.isnan(single.p_value)

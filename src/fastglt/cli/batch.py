@@ -97,7 +97,7 @@ def tell_failures(failures: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _line(outcome: "Outcome") -> str:
-    from fastglt.compare.table import percent
+    from fastglt.wording import percent
 
     run, metrics = outcome.run, outcome.metrics
     if metrics is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastglt.task import Task
     from fastglt.ticket import Ticket
 
-WHAT, HOW = "What to judge", "The test"
+WHAT = "What to judge"
 
 EXAMPLES = (
     "Examples: [bold]fastglt evaluate runs/a[/] (ten seeds, margin 1 point) · "
@@ -30,7 +30,7 @@ EXAMPLES = (
 
 
 def evaluate(
-    tickets: Annotated[list[Path], typer.Argument(help="Ticket files, or runs' folders.", metavar="TICKET...")],
+    tickets: Annotated[list[Path], typer.Argument(help="Ticket files, or runs' folders.", metavar="TICKET")],
     seeds: Annotated[str, typer.Option(help="As in 0-9 or 0,2,5.", rich_help_panel=WHAT)] = "0-9",
     fresh_init: Annotated[
         bool,
@@ -40,13 +40,8 @@ def evaluate(
     ] = False,
     dataset: OwnDataset = None,
     split_seed: OwnSplitSeed = None,
-    margin: Annotated[
-        float, typer.Option(help="How much worse than dense still counts as equal.", rich_help_panel=HOW)
-    ] = 0.01,
-    level: Annotated[
-        float,
-        typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=HOW),
-    ] = 0.05,
+    margin: arguments.Margin = 0.01,
+    level: arguments.Level = 0.05,
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
     device: arguments.Device = "cpu",
     data_root: arguments.DataRoot = None,
@@ -191,18 +186,17 @@ def _judge(
 
 def _print(document: dict[str, Any], verdict: "Verdict") -> None:
     from rich.console import Console
-    from rich.table import Table
 
+    from fastglt.tables import empty_table, print_wide
     from fastglt.wording import mean_and_deviation, percent, signed
 
     removed = (f"{percent(document[f'{part}_sparsity'])} %" for part in ("graph", "weight"))
     kind = f"{document['dataset']} · {document['model']} · {document['method']}"
-    title = "{}\n{} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
+    title = "{}: {} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
     metric = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}[document["metric"]]
     between = f"{100 * (1 - 2 * verdict.level):g} % interval"
-    table = Table(title=title, title_justify="left")
-    for heading in (f"test {metric} in %", "dense", "ticket", "difference", between):
-        table.add_column(heading, justify="left" if heading.startswith("test") else "right", no_wrap=True)
+    what = f"test {metric} in %"
+    table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
     start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
     scores = [mean_and_deviation(document[f"{side}_mean"], document[f"{side}_std"]) for side in ("dense", "ticket")]
     interval = "–" if verdict.n < 2 else " to ".join(map(signed, verdict.interval))
@@ -210,6 +204,6 @@ def _print(document: dict[str, Any], verdict: "Verdict") -> None:
     table.add_row("end of the search", "", percent(document["search_test"]))
     table.add_row("… with edge scores 1", "", percent(document["search_unweighted_test"]))
     console = Console()
-    console.print(table)
+    print_wide(title, table, console)
     for line in filter(None, (verdict.sentence, verdict.power_note)):
         console.print(line, highlight=False, soft_wrap=True)

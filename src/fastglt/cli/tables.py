@@ -7,6 +7,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fastglt import wording
+
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
 
 
@@ -44,7 +46,7 @@ def _sentence(metrics: Mapping[str, Any]) -> str:
 
 def percent(value: float | None) -> str:
     """A fraction as per cent."""
-    return "–" if value is None else f"{100 * value:.2f} %"
+    return wording.percent(value) + ("" if value is None else " %")
 
 
 def millions(value: float) -> str:

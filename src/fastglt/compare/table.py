@@ -6,9 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from fastglt.tables import empty_table, print_wide
-from fastglt.wording import mean_and_deviation, percent, points
-
-__all__ = ["percent", "print_cells", "print_rounds"]
+from fastglt.wording import mean_and_deviation, points
 
 Cell = Mapping[str, Any]
 _HEADINGS = (

@@ -111,6 +111,8 @@ class Verdict:
     @property
     def power_note(self) -> str:
         """What so few seeds could have shown at all; empty where they are enough, or one alone."""
+        if 1 < self.n < 5 and not self._has_spread:
+            return f"Power: unknown, for want of spread; {_EQUAL} may be chance where they are so few."
         if not self.power < ENOUGH_POWER:
             return ""
         needed = self.seeds_for_power
@@ -165,6 +167,10 @@ class Verdict:
         return f"{signed(self.difference)}, {100 * (1 - 2 * self.level):g} % interval {low} to {high}"
 
     @property
+    def _has_spread(self) -> bool:
+        return float(self.test.spread) > 0
+
+    @property
     def _reason(self) -> str:
         found = "at least the dense one" if self.plain_winning else "below the dense one"
         found = f"the ticket's mean is {found} ({self.interval_in_words} points)"
@@ -177,17 +183,19 @@ class Verdict:
             return f"{found}, {link} {margin} is ruled out {tested}"
         if self.outcome == "inferior":
             lost = f"a loss of more than {points(self.margin)}" if self.margin else "a loss"
-            return f"{found}, and {lost} is shown, at level {100 * self.level:g} %"
+            by = f"at level {100 * self.level:g} %" if self._has_spread else f"by {_EQUAL}"
+            return f"{found}, and {lost} is shown, {by}"
         link = "but" if self.plain_winning else "and"
         return f"{found}, {link} {self.n} seeds neither rule out {margin} nor show it {tested}"
 
     @property
     def _p(self) -> str:
-        if not float(self.test.spread):
-            return "equal differences for all seeds"
+        if not self._has_spread:
+            return _EQUAL
         return f"p = {self.p_value:.2g}" if self.p_value >= 0.0001 else "p < 0.0001"
 
 
+_EQUAL = "equal differences for all seeds"
 _WORDS = {
     "winning": "Winning",
     "non-inferior": "Non-inferior",
