@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
-from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.arguments import JUDGED, RUN, WHAT
-from fastglt.cli.batch import Batch, how_many, tell_failures
+from fastglt.cli.arguments import JUDGED, WHAT
+from fastglt.cli.batch import tell_failures
+from fastglt.cli.gather import gather
 from fastglt.cli.lists import read_methods, read_names, read_options, read_seeds
-from fastglt.cli.options import as_file_name, build_experiment, given
+from fastglt.cli.setup import Many, Setup
 
 if TYPE_CHECKING:
     from fastglt.extreme import Rules, Walk
@@ -29,9 +27,10 @@ EXAMPLES = (
 )
 
 
+@gather
 def extreme(
-    dataset: arguments.Dataset = "digits",
-    model: arguments.Model = "gcn",
+    setup: Setup,
+    many: Many,
     methods: arguments.Methods = "fastglt",
     graph_sparsity: Annotated[
         str | None,
@@ -70,30 +69,6 @@ def extreme(
     ] = None,
     margin: arguments.Margin = 0.01,
     level: arguments.Level = 0.05,
-    split_seed: arguments.SplitSeed = 0,
-    option: arguments.MethodOptions = None,
-    oneshot_epochs: arguments.OneshotEpochs = None,
-    denoise_epochs: arguments.DenoiseEpochs = None,
-    interval: arguments.Interval = None,
-    lr: arguments.LearningRate = None,
-    weight_decay: arguments.WeightDecay = None,
-    hidden: arguments.Hidden = 512,
-    jobs: arguments.Jobs = 0,
-    threads: arguments.ThreadsOfEach = 1,
-    device: arguments.Device = "cpu",
-    data_root: arguments.DataRoot = None,
-    directed: arguments.Directed = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the runs' folders (default: runs/extreme- and dataset and model).", rich_help_panel=RUN
-        ),
-    ] = None,
-    checkpoint_every: arguments.CheckpointEvery = 10.0,
-    store: arguments.Store = arguments.STORE,
-    config: arguments.Config = None,
-    quiet: arguments.Quiet = False,
-    json_output: arguments.AsJson = False,
 ) -> None:
     """Find the extreme sparsity: the largest at which a method's tickets still win.
 
@@ -106,34 +81,15 @@ def extreme(
 
     start = _walk(graph_sparsity, weight_sparsity)
     rules = _rules(read_seeds(seeds), fresh_seeds, margin, level)
-    names = read_methods(methods)
-    options = read_options(names, option or [])
-    training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
-    build = partial(
-        build_experiment,
-        training=given({**training, "lr": lr, "weight_decay": weight_decay}),
-        dataset=dataset,
-        model=model,
-        split_seed=split_seed,
-        hidden=hidden,
-        threads=threads,
-        device=device,
-        data_root=data_root,
-        directed=directed,
-    )
-    batch = Batch(
-        command="extreme",
-        out=out or Path("runs") / f"extreme-{as_file_name(dataset)}-{model}",
-        store=store,
-        jobs=how_many(jobs, threads, device),
-        checkpoint_every=checkpoint_every,
-        quiet=quiet,
-    )
+    names, batch = read_methods(methods), many.batch("extreme", setup)
+    options = read_options(names, many.option or [])
 
     def measure(trials: "Iterable[Trial]", seeds: "Iterable[int]") -> "Iterable[Row]":
         experiments = [
-            build(method=names[method], options=options[names[method]], seed=seed, **asdict(targets))
-            for seed, (method, targets) in product(seeds, trials)
+            setup.experiment(
+                method=names[name], options=options[names[name]], targets=targets, seed=seed, threads=many.threads
+            )
+            for seed, (name, targets) in product(seeds, trials)
         ]
         results = batch.results(experiments)
         tell_failures(results.failures)
@@ -141,8 +97,9 @@ def extreme(
 
     asked = product(names, read_names("rule", rule), read_names("score", score))
     hunt = Hunt([Question(method=name, rule=how, score=which) for name, how, which in asked], rules, measure)
-    found = {"dataset": dataset, "model": model, "out": str(batch.out), **document(hunt, hunt.run(start))}
-    if json_output:
+    found = {"dataset": setup.dataset, "model": setup.model, "out": str(batch.out)}
+    found |= document(hunt, hunt.run(start))
+    if many.json_output:
         typer.echo(json.dumps(found))
     else:
         print_document(found)

@@ -8,7 +8,9 @@ import typer
 
 from fastglt.cli import arguments
 from fastglt.cli.arguments import HOW, RUN, WHAT
-from fastglt.cli.options import as_file_name, build_experiment, given, method_options
+from fastglt.cli.gather import gather
+from fastglt.cli.options import as_file_name, given, method_options
+from fastglt.cli.setup import Setup
 from fastglt.errors import require
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ EXAMPLES = (
 )
 
 
+@gather
 def find(
-    dataset: arguments.Dataset = "digits",
-    model: arguments.Model = "gcn",
+    setup: Setup,
     graph_sparsity: Annotated[
         float, typer.Option(help="Share of edges to remove, in [0, 1).", rich_help_panel=WHAT)
     ] = 0.2,
@@ -37,7 +39,6 @@ def find(
         ),
     ] = "fastglt",
     seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=WHAT)] = 0,
-    split_seed: arguments.SplitSeed = 0,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,16 +61,7 @@ def find(
         float | None,
         typer.Option(help="Share of the intervals after which the target is reached.", rich_help_panel=HOW),
     ] = None,
-    oneshot_epochs: arguments.OneshotEpochs = None,
-    denoise_epochs: arguments.DenoiseEpochs = None,
-    interval: arguments.Interval = None,
-    lr: arguments.LearningRate = None,
-    weight_decay: arguments.WeightDecay = None,
-    hidden: arguments.Hidden = 512,
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
-    device: arguments.Device = "cpu",
-    data_root: arguments.DataRoot = None,
-    directed: arguments.Directed = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of this run (default: runs/ and the settings).", rich_help_panel=RUN),
@@ -88,6 +80,8 @@ def find(
     Writes ticket.safetensors, metrics.json and history.csv to the run's folder. Stopped or killed, the same
     command goes on where it was; finished, it prints the result again.
     """
+    from fastglt.methods import Targets
+
     options = {
         "start": start,
         "swap_fraction": swap_fraction,
@@ -95,22 +89,12 @@ def find(
         "edge_score": edge_score,
         "ramp": ramp,
     }
-    training = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs, "interval": interval}
-    experiment = build_experiment(
-        options=method_options(method, option or [], beside=given(options)),
-        training=given({**training, "lr": lr, "weight_decay": weight_decay}),
-        graph_sparsity=graph_sparsity,
-        weight_sparsity=weight_sparsity,
-        dataset=dataset,
-        model=model,
+    experiment = setup.experiment(
         method=method,
+        options=method_options(method, option or [], beside=given(options)),
+        targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
         seed=seed,
-        split_seed=split_seed,
-        hidden=hidden,
         threads=threads,
-        device=device,
-        data_root=data_root,
-        directed=directed,
     )
     require("not be negative", checkpoint_every=checkpoint_every)
     experiment.use_machine()
