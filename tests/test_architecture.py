@@ -143,6 +143,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "compare": {"batch", "judge", "schedules", "tables", "wording"},
     "extreme": {"errors", "judge", "methods", "tables", "wording"},
+    "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "ticket"},
     "paper": {"methods"},
     "bench": {
         *("data", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),

@@ -17,6 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 if TYPE_CHECKING:
+    from fastglt.deploy import Predictor, compile_ticket
     from fastglt.errors import FastGLTError, InputError, MachineError
     from fastglt.find import find_ticket
     from fastglt.graph import Graph
@@ -41,9 +42,11 @@ _HOME = {
     "Mask": "masks",
     "Masks": "masks",
     "Method": "methods",
+    "Predictor": "deploy",
     "Targets": "methods",
     "Ticket": "ticket",
     "Verdict": "judge",
+    "compile_ticket": "deploy",
     "evaluate": "judge",
     "find_ticket": "find",
     "register": "methods",
@@ -62,10 +65,12 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Mask",
     "Masks",
     "Method",
+    "Predictor",
     "Targets",
     "Ticket",
     "Verdict",
     "__version__",
+    "compile_ticket",
     "evaluate",
     "find_ticket",
     "register",

@@ -83,12 +83,12 @@ class Ticket:
         if data is not None:
             graph = _graph_of(data)
             x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
-            ticket._check(graph, x, other_graph=other_graph)
+            ticket.check_graph(graph, x, other_graph=other_graph)
         return ticket
 
     def check(self, task: Task, *, other_graph: bool = False) -> None:
         """Refuse another graph, unless told otherwise; other features only warn."""
-        self._check(task.graph, task.x, other_graph=other_graph)
+        self.check_graph(task.graph, task.x, other_graph=other_graph)
 
     def prune(self, data: "Data", *, other_graph: bool = False) -> "Data":
         """A copy of the data without the edges that the ticket removes.
@@ -96,7 +96,7 @@ class Ticket:
         The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it.
         """
         graph = _graph_of(data)
-        self._check(graph, None, other_graph=other_graph)
+        self.check_graph(graph, None, other_graph=other_graph)
         columns = torch.arange(data.edge_index.shape[1], device=data.edge_index.device)
         numbered = Graph.from_edge_index(
             data.edge_index, graph.num_nodes, directed=graph.directed, edge_attr=columns
@@ -107,7 +107,8 @@ class Ticket:
             pruned.num_nodes = graph.num_nodes
         return pruned
 
-    def _check(self, graph: Graph, x: Features | None, *, other_graph: bool) -> None:
+    def check_graph(self, graph: Graph, x: Features | None, *, other_graph: bool = False) -> None:
+        """The same for a graph and features on their own."""
         edges = self.masks.edges.size
         if graph.num_edges != edges:
             raise InputError(f"the ticket decides on {edges} edges (got a graph with {graph.num_edges})")

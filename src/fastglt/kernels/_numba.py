@@ -7,7 +7,7 @@ import torch
 from numba import get_num_threads, set_num_threads
 from torch import Tensor
 
-from fastglt.kernels import _loops, _plain
+from fastglt.kernels import _frozen_loops, _loops, _plain
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
 
@@ -102,6 +102,42 @@ def attention_backward(
     )
     _run(alpha.numel(), _loops.row_sums, *_arrays(csr.transposed.indptr, csr.transpose_order, logits, grad_source))
     return grad_target, grad_source
+
+
+def project(
+    csr: CSR,
+    values: Tensor,
+    bounds: tuple[int, ...],
+    dense: Tensor,
+    bias: Tensor,
+    activation: str,
+    weight: Tensor,
+) -> Tensor:
+    """See `fastglt.kernels.frozen.project`."""
+    out = dense.new_empty(csr.num_rows, weight.shape[1])
+    work = csr.num_entries * dense.shape[1] + csr.num_rows * weight.numel()
+    heads = np.array(bounds, np.int64)
+    arrays = _arrays(dense, bias)
+    kind = _ACTIVATIONS[activation]
+    _run(
+        work, _frozen_loops.project, *csr.arrays, *_arrays(values), heads, *arrays, kind, *_arrays(weight.t(), out)
+    )
+    return out
+
+
+def mixed(csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor) -> Tensor:
+    """See `fastglt.kernels.frozen.SplitRows.product`."""
+    out = block.new_empty(csr.num_rows, block.shape[1])
+    work = csr.num_entries * block.shape[1]
+    _run(
+        work,
+        _frozen_loops.mixed,
+        *csr.arrays,
+        *_arrays(values.unsqueeze(1), split, block),
+        *rest.arrays,
+        *_arrays(weights, out),
+    )
+    return out
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:

@@ -1,5 +1,6 @@
 """The same kernels with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -50,6 +51,30 @@ def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | N
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """See `fastglt.kernels.matmul`."""
     return x @ weight
+
+
+def project(
+    csr: CSR,
+    values: Tensor,
+    bounds: tuple[int, ...],
+    dense: Tensor,
+    bias: Tensor,
+    activation: str,
+    weight: Tensor,
+) -> Tensor:
+    """See `fastglt.kernels.frozen.project`."""
+    parts = [
+        spmm(csr, values[:, h : h + 1], dense[:, low:high])
+        for h, (low, high) in enumerate(itertools.pairwise(bounds))
+    ]
+    return finish(torch.cat(parts, 1), bias, activation, None) @ weight
+
+
+def mixed(csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor) -> Tensor:
+    """See `fastglt.kernels.frozen.SplitRows.product`."""
+    scattered = block.new_zeros(rest.num_rows, rest.num_columns)
+    scattered[rest.rows, rest.indices.long()] = weights
+    return spmm(csr, values.unsqueeze(1), torch.cat([block, scattered]))
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:

@@ -16,6 +16,8 @@ from fastglt.kernels._plain import (
     head_dots,
     head_dots_backward,
     matmul,
+    mixed,
+    project,
     zero_outside,
 )
 from fastglt.kernels.csr import CSR
@@ -32,6 +34,8 @@ __all__ = [
     "head_dots",
     "head_dots_backward",
     "matmul",
+    "mixed",
+    "project",
     "sddmm",
     "spmm",
     "zero_outside",

@@ -1,0 +1,158 @@
+"""A compiled ticket: class scores for nodes of its graph, for new features, for nodes that came later."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastglt.deploy.layouts import Rows, store
+from fastglt.deploy.programs import Program
+from fastglt.errors import InputError
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.messages import Hop
+from fastglt.models import Network
+
+_DEPTH = 2  # hops of our backbones
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Predictor:
+    """A ticket's network on its pruned graph, frozen. `compile_ticket` makes one.
+
+    It never changes: `with_features` and `with_nodes` give another one, without a new search or a new trial.
+    """
+
+    network: Network  # with the ticket's trained weights
+    graph: Graph  # pruned
+    x: Features
+    score: Tensor | None  # of each edge that is left
+    program: Program | None  # None: the network itself is run
+    layouts: tuple[str, ...] = ()  # of the program's matrices
+    trials: Mapping[str, float] | None = None  # milliseconds of the layouts that were tried
+
+    @torch.no_grad()
+    def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
+        """Class scores, one row for each node that is asked for (None: for all).
+
+        For a few nodes only their neighbourhood is touched.
+        """
+        chosen = None if nodes is None else self._check(nodes)
+        if self.program is None:
+            return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
+        if chosen is None:
+            products = [rows.product() for rows in self._rows]
+            return self.program.finish(products, self._hops, self._prepared)
+        first, second = self.graph.hops(chosen, depth=_DEPTH)
+        assert first.senders is not None
+        products = [rows.take(first.senders).product() for rows in self._rows]
+        return self.program.finish(products, (first, second), self.program.prepare(first, second, self.score))
+
+    __call__ = logits
+
+    def predict(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
+        """The class of each node that is asked for."""
+        return self.logits(nodes).argmax(1)
+
+    def with_features(self, x: Tensor) -> "Predictor":
+        """The same with other features for its nodes."""
+        self._check_features(x, self.graph.num_nodes)
+        return replace(self, x=Features(x.to(self.x.device).float()))
+
+    def with_nodes(self, x: Tensor, edge_index: Tensor) -> "Predictor":
+        """The same with more nodes: their features, and edges that have at least one of them.
+
+        They are numbered on from the nodes that are there. Their edges are kept, with a score of 1; one column for
+        each is enough in an undirected graph.
+        """
+        before = self.graph.num_nodes
+        self._check_features(x, None)
+        graph, score = _grow(self.graph, self.score, x.shape[0], edge_index.to(self.graph.edges.device))
+        assert graph.num_nodes == before + x.shape[0]
+        features = torch.cat([self.x.dense, x.to(self.x.device).float()])
+        return replace(self, graph=graph, score=score, x=Features(features))
+
+    def prepare(self) -> None:
+        """Store and normalise everything now, so that the first answer does not wait for it."""
+        if self.program is not None:
+            _ = self._rows, self._prepared
+
+    @property
+    def live_units(self) -> int | None:
+        """The hidden units that are computed; None for a user's model."""
+        return None if self.program is None else self.program.live_units
+
+    @property
+    def used_features(self) -> int | None:
+        """The features that are read; None for a user's model."""
+        if self.program is None:
+            return None
+        return int(torch.stack([matrix.any(1) for matrix in self.program.matrices]).any(0).sum())
+
+    def about(self) -> dict[str, Any]:
+        """What was decided, as plain values."""
+        return {
+            "nodes": self.graph.num_nodes,
+            "edges": self.graph.num_edges,
+            "compiled": self.program is not None,
+            "live_units": self.live_units,
+            "used_features": self.used_features,
+            "layouts": list(self.layouts),
+            "trials_ms": None if self.trials is None else dict(self.trials),
+        }
+
+    @cached_property
+    def _rows(self) -> tuple[Rows, ...]:
+        assert self.program is not None
+        pairs = zip(self.program.matrices, self.layouts, strict=True)
+        return tuple(store(self.x, matrix, layout) for matrix, layout in pairs)
+
+    @cached_property
+    def _hops(self) -> tuple[Hop, Hop]:
+        first, second = self.graph.hops(None, depth=_DEPTH)
+        return first, second
+
+    @cached_property
+    def _prepared(self) -> tuple[Tensor, ...]:
+        assert self.program is not None
+        return self.program.prepare(*self._hops, self.score)
+
+    def _check(self, nodes: Tensor | Sequence[int]) -> Tensor:
+        chosen = torch.as_tensor(nodes, device=self.graph.edges.device)
+        if chosen.dim() != 1 or (chosen.numel() and chosen.dtype not in (torch.int64, torch.int32)):
+            raise InputError(f"nodes must be whole numbers in a row (got {chosen.dtype}, {tuple(chosen.shape)})")
+        wrong = chosen[(chosen < 0) | (chosen >= self.graph.num_nodes)]
+        if wrong.numel():
+            raise InputError(f"nodes must lie in 0 … {self.graph.num_nodes - 1} (got {int(wrong[0])})")
+        return chosen.long()
+
+    def _check_features(self, x: Tensor, rows: int | None) -> None:
+        expected = (x.shape[0] if rows is None else rows, self.x.num_features)
+        if x.dim() != 2 or tuple(x.shape) != expected:
+            raise InputError(f"the features must have shape {expected} (got {tuple(x.shape)})")
+        if not bool(torch.isfinite(x).all()):
+            raise InputError("the features must be finite (got NaN or infinity)")
+
+
+def _grow(graph: Graph, score: Tensor | None, count: int, edge_index: Tensor) -> tuple[Graph, Tensor | None]:
+    """A graph with so many more nodes and with edges that have one of them; the scores follow."""
+    if graph.edge_attr is not None or graph.edge_weight is not None:
+        raise InputError("nodes cannot be added to a graph with edge_attr or edge_weight; compile with new data")
+    before, total = graph.num_nodes, graph.num_nodes + count
+    if edge_index.numel() and bool((edge_index < before).all(0).any()):
+        raise InputError(
+            f"every new edge must have one of the new nodes, {before} … {total - 1} (got one that has none)"
+        )
+    both = edge_index if graph.directed else torch.cat([edge_index, edge_index.flip(0)], 1)
+    columns = torch.cat([graph.edge_index, both], 1)
+    grown = Graph.from_edge_index(columns, total, directed=graph.directed)
+    if score is None:
+        return grown, None
+    keys = graph.edges[0] * total + graph.edges[1]  # ascending, as the grown graph's are
+    found = torch.searchsorted(grown.edges[0] * total + grown.edges[1], keys)
+    scores = score.new_ones(grown.num_edges)
+    scores[found] = score
+    return grown, scores

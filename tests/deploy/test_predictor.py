@@ -1,0 +1,219 @@
+"""A predictor gives what the masked network gives: on any graph, any back end, for some nodes, for new ones."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from fastglt import Budget, InputError, compile_ticket, find_ticket
+from fastglt.deploy.predictor import Predictor
+from fastglt.deploy.programs import Program
+from fastglt.features import Features
+from fastglt.graph import Graph
+from fastglt.models import GAT, GCN, GIN, Backbone
+from tests.helpers import both_ways, house, randn
+
+LAYOUTS = ("whole rows", "scatter 2", "scatter 100", "dense")
+BUDGET = Budget(oneshot_epochs=3, denoise_epochs=6, interval=2, lr=0.01)
+
+
+def pruned(network: Backbone, share: float, seed: int) -> Backbone:
+    """Weights and biases drawn anew, most of the weights zero."""
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            value.copy_(torch.randn(value.shape, generator=draw))
+            if name in network.prunable:
+                value.mul_(torch.rand(value.shape, generator=draw) < share)
+    return network.eval()
+
+
+def backbone(name: str, features: int, seed: int = 0, share: float = 0.3, **more: Any) -> Backbone:
+    """A narrow network of which most weights are gone."""
+    shape = {"in_channels": features, "hidden": 6, "out_channels": 3, "seed": seed}
+    kinds: dict[str, Any] = {"gcn": GCN, "gin": GIN, "gat": GAT}
+    return pruned(kinds[name](**shape, **({"heads": 3} if name == "gat" else {}), **more), share, seed)
+
+
+def frozen(network: Backbone, graph: Graph, x: Features, score: Tensor | None, layout: str) -> Predictor:
+    program = Program.of(network)
+    assert program is not None
+    layouts = (layout,) * len(program.matrices)
+    return Predictor(network=network, graph=graph, x=x, score=score, program=program, layouts=layouts)
+
+
+def word_features(nodes: int, width: int, seed: int) -> Features:
+    draw = torch.Generator().manual_seed(seed)
+    dense = torch.randn(nodes, width, generator=draw)
+    return Features(dense * (torch.rand(nodes, width, generator=draw) < 0.4))
+
+
+def assert_same(predictor: Predictor, nodes: Tensor | None = None) -> None:
+    with torch.no_grad():
+        expected = predictor.network(predictor.x, predictor.graph, predictor.score, nodes)
+    torch.testing.assert_close(predictor.logits(nodes), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
+def test_on_every_back_end(name: str, layout: str) -> None:
+    for directed in (False, True):
+        graph = house(directed=directed)
+        score = randn(graph.num_edges, seed=4).abs()
+        network, x = backbone(name, 9), word_features(7, 9, 1)
+        for chosen in (None, score):
+            predictor = frozen(network, graph, x, chosen, layout)
+            assert_same(predictor)
+            assert_same(predictor, torch.tensor([6, 2, 2]))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    nodes = draw(st.integers(1, 12))
+    pairs = draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)), max_size=30))
+    index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+    directed = draw(st.booleans())
+    return Graph.from_edge_index(index if directed else torch.cat([index, index.flip(0)], 1), nodes)
+
+
+@given(graphs(), st.sampled_from(["gcn", "gin", "gat"]), st.floats(0, 1), st.integers(0, 999), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_on_any_graph(graph: Graph, name: str, share: float, seed: int, scored: bool) -> None:
+    network, x = backbone(name, 8, seed, share), word_features(graph.num_nodes, 8, seed)
+    score = randn(graph.num_edges, seed=seed).sigmoid() if scored else None
+    predictor = frozen(network, graph, x, score, LAYOUTS[seed % len(LAYOUTS)])
+    assert_same(predictor)
+    assert_same(predictor, torch.tensor([seed % graph.num_nodes]))
+
+
+def test_units_without_an_end_are_left_out_and_constants_are_kept() -> None:
+    network, x = backbone("gcn", 9, share=1.0), word_features(7, 9, 1)
+    assert isinstance(network, GCN)
+    with torch.no_grad():
+        network.layer1.weight[:, 0] = 0  # nothing leads in: relu(bias) at every node
+        network.layer1.bias[0] = 2.5
+        network.layer2.weight[1] = 0  # nothing leads out
+        network.layer1.weight[4] = 0  # nobody reads this feature
+    predictor = frozen(network, house(), x, None, "scatter 2")
+    assert predictor.live_units == 4
+    assert predictor.used_features == 8
+    assert_same(predictor)
+
+
+def test_a_network_without_any_weight_still_has_its_biases() -> None:
+    for name in ("gcn", "gin", "gat"):
+        predictor = frozen(backbone(name, 9, share=0.0), house(), word_features(7, 9, 1), None, "whole rows")
+        assert predictor.live_units == 0
+        assert_same(predictor)
+
+
+def data(nodes: int = 40, seed: int = 0) -> Data:
+    draw = torch.Generator().manual_seed(seed)
+    index = torch.randint(nodes, (2, 80), generator=draw)
+    masks = {f"{name}_mask": torch.arange(nodes) % 3 == i for i, name in enumerate(("train", "val", "test"))}
+    x = word_features(nodes, 12, seed).dense
+    y = torch.arange(nodes) % 3
+    return Data(x=x, y=y, edge_index=torch.cat([index, index.flip(0)], 1), **masks)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
+def test_a_found_ticket_predicts_as_its_search_scored(name: str) -> None:
+    given_data = data()
+    ticket = find_ticket(name, given_data, weight_sparsity=0.6, hidden=8, budget=BUDGET, isolated=False)
+    predictor = compile_ticket(ticket, given_data)
+    assert predictor.graph.num_edges == ticket.masks.edges.count
+    assert predictor.trials
+    assert_same(predictor)
+    test = given_data.test_mask.nonzero().squeeze(1)
+    right = (predictor.predict(test) == given_data.y[test]).float().mean()
+    assert float(right) == pytest.approx(ticket.scores["search_test"])
+    again = compile_ticket(ticket, given_data, layout="whole rows")
+    assert again.trials is None
+    torch.testing.assert_close(again.logits(), predictor.logits(), rtol=0, atol=1e-5)
+
+
+class Convolution(torch.nn.Module):
+    """A user's model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = GCNConv(12, 8), GCNConv(8, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        hidden: Tensor = self.conv1(x, edge_index).relu()
+        found: Tensor = self.conv2(hidden, edge_index)
+        return found
+
+
+def test_a_users_model_runs_on_the_smaller_graph() -> None:
+    given_data, model = data(), Convolution()
+    ticket = find_ticket(model, given_data, weight_sparsity=0.6, budget=BUDGET, isolated=False)
+    predictor = compile_ticket(ticket, given_data, model)
+    assert predictor.live_units is None
+    assert predictor.about()["compiled"] is False
+    assert_same(predictor)
+    test = given_data.test_mask.nonzero().squeeze(1)
+    right = (predictor.predict(test) == given_data.y[test]).float().mean()
+    assert float(right) == pytest.approx(ticket.scores["search_test"])
+    assert_same(predictor.with_nodes(torch.rand(1, 12), torch.tensor([[40], [3]])))
+
+
+def test_other_features_are_taken_as_they_are() -> None:
+    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "scatter 2")
+    other = word_features(7, 9, 2).dense
+    changed = predictor.with_features(other)
+    torch.testing.assert_close(changed.x.dense, other)
+    assert_same(changed)
+    assert not torch.equal(changed.logits(), predictor.logits())
+
+
+@pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_new_nodes_join_with_their_edges(name: str, directed: bool) -> None:
+    graph = house(directed=directed)
+    score = randn(graph.num_edges, seed=4).sigmoid()
+    predictor = frozen(backbone(name, 9), graph, word_features(7, 9, 1), score, "scatter 2")
+    new = word_features(2, 9, 5).dense
+    grown = predictor.with_nodes(new, torch.tensor([[7, 7, 1], [0, 8, 8]]))
+    assert grown.graph.num_nodes == 9
+    assert grown.graph.num_edges == graph.num_edges + 3
+    assert_same(grown)
+    old = {tuple(edge): float(value) for edge, value in zip(graph.edges.T.tolist(), score, strict=True)}
+    for edge, value in zip(grown.graph.edges.T.tolist(), grown.score, strict=True):  # type: ignore[arg-type]
+        assert float(value) == old.get(tuple(edge), 1.0)
+    far = torch.tensor([5])  # more than two hops from any new node, and from any degree that changed
+    if not directed:
+        lonely = predictor.with_nodes(new, torch.zeros(2, 0, dtype=torch.int64))
+        torch.testing.assert_close(lonely.logits(far), predictor.logits(far))
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "dense")
+    with pytest.raises(InputError, match=r"nodes must lie in 0 … 6 \(got 7\)"):
+        predictor.logits([3, 7])
+    with pytest.raises(InputError, match="whole numbers"):
+        predictor.logits(torch.tensor([0.5]))
+    with pytest.raises(InputError, match=r"shape \(7, 9\) \(got \(7, 8\)\)"):
+        predictor.with_features(torch.rand(7, 8))
+    with pytest.raises(InputError, match="finite"):
+        predictor.with_features(torch.full((7, 9), torch.nan))
+    with pytest.raises(InputError, match=r"one of the new nodes, 7 … 7"):
+        predictor.with_nodes(torch.rand(1, 9), both_ways([(0, 5)]))
+    with pytest.raises(InputError, match="node ids"):
+        predictor.with_nodes(torch.rand(1, 9), torch.tensor([[8], [0]]))
+    ticket = find_ticket("gcn", data(), weight_sparsity=0.6, hidden=8, budget=BUDGET, isolated=False)
+    with pytest.raises(InputError, match="a layout must be"):
+        compile_ticket(ticket, data(), layout="fast")
+    with pytest.raises(InputError, match="a graph with"):
+        compile_ticket(ticket, data(seed=1))
+
+
+def test_no_nodes_give_no_rows() -> None:
+    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "scatter 2")
+    assert predictor.logits([]).shape == (0, 3)

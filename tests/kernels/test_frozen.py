@@ -1,0 +1,69 @@
+"""Products with frozen weights against dense references, on every back end."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fastglt.kernels import CSR
+from fastglt.kernels.frozen import SplitMatrix, project
+
+
+def sparse(rows: int, columns: int, share: float, seed: int) -> Tensor:
+    """A matrix of which about so much is not zero."""
+    draw = torch.Generator().manual_seed(seed)
+    matrix = torch.randn(rows, columns, generator=draw)
+    return matrix * (torch.rand(rows, columns, generator=draw) < share)
+
+
+def as_csr(matrix: Tensor) -> tuple[CSR, Tensor]:
+    rows, columns = matrix.nonzero().unbind(1)
+    csr, _ = CSR.from_entries(rows, columns, (matrix.shape[0], matrix.shape[1]))
+    return csr, matrix[csr.rows, csr.indices.long()]
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "elu"])
+@pytest.mark.parametrize(("rows", "columns", "width"), [(5, 7, 3), (70, 40, 33), (1, 1, 1), (4, 3, 20)])
+@pytest.mark.usefixtures("backend")
+def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, activation: str) -> None:
+    adjacency, dense = sparse(rows, columns, 0.3, 0), torch.randn(columns, width)
+    bias, weight = torch.randn(width), torch.randn(width, 4)
+    function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
+    expected = function(adjacency @ dense + bias) @ weight
+    torch.testing.assert_close(
+        project(*as_csr(adjacency), dense, bias, weight, activation=activation), expected, rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.usefixtures("backend")
+def test_heads_may_have_parts_of_any_width() -> None:
+    adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 2)
+    csr, values = as_csr(adjacency)
+    heads = torch.stack([values, 2 * values, -values], 1)
+    scaled = torch.cat([adjacency @ dense[:, :4], adjacency @ (-dense[:, 4:])], 1)  # the second head has no columns
+    found = project(csr, heads, dense, bias, weight, activation="relu", bounds=(0, 4, 4, 9))
+    torch.testing.assert_close(found, torch.relu(scaled + bias) @ weight, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 100])
+@pytest.mark.usefixtures("backend")
+def test_a_split_matrix_multiplies_like_the_whole(most: int) -> None:
+    x, weight = sparse(30, 12, 0.4, 2), sparse(12, 8, 0.25, 3)
+    weight[4] = 0
+    x[7] = 0
+    rows = SplitMatrix.of(weight, most=most).prepare(*as_csr(x))
+    torch.testing.assert_close(rows.product(), x @ weight, rtol=1e-4, atol=1e-5)
+    some = torch.tensor([3, 7, 3, 29])
+    torch.testing.assert_close(rows.take(some).product(), (x @ weight)[some], rtol=1e-4, atol=1e-5)
+
+
+@given(
+    st.integers(0, 6), st.integers(1, 6), st.integers(1, 5), st.integers(0, 6), st.floats(0, 1), st.integers(0, 99)
+)
+@settings(max_examples=50, deadline=None)
+def test_any_shape_and_density(rows: int, inner: int, columns: int, most: int, share: float, seed: int) -> None:
+    x, weight = sparse(rows, inner, share, seed), sparse(inner, columns, share, seed + 1)
+    matrix = SplitMatrix.of(weight, most=most)
+    assert matrix.num_rows == int(weight.any(1).sum())
+    torch.testing.assert_close(matrix.prepare(*as_csr(x)).product(), x @ weight, rtol=1e-4, atol=1e-5)
