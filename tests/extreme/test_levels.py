@@ -41,6 +41,20 @@ def test_a_step_must_be_positive() -> None:
         Levels.read("x", "0.1:0.5:0")
 
 
+@pytest.mark.parametrize(
+    "text", ["0:inf:0.1", "nan:0.5:0.1", "0.5:1:0.1", "-0.5:0.5:0.1", "bisect:nan", "bisect:30"]
+)
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"graph_sparsity must lie in \[0, 1\)"):
+        Levels.read("graph_sparsity", text)
+
+
+def test_endless_levels_are_refused() -> None:
+    assert len(Levels.read("x", "0:0.9:0.001").values) == 901
+    with pytest.raises(InputError, match=r"x must have at most 1000 levels \(got '0:0.9:1e-9'\)"):
+        Levels.read("x", "0:0.9:1e-9")
+
+
 def test_the_walk_goes_along_what_varies() -> None:
     none, some = Levels.read("x", "0"), Levels.read("x", "0.25,0.5")
     assert next(plan_walk(some, none)()) == Targets(graph_sparsity=0.25, weight_sparsity=0.0)

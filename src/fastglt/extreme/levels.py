@@ -8,6 +8,7 @@ from fastglt.extreme.walks import Walk, bisect, climb, descend_front
 from fastglt.methods import Targets
 
 _STEP = 0.01  # to which bisection goes
+_MOST = 1000  # levels, of which each is a batch of runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +30,16 @@ class Levels:
         try:
             if word.strip() == "bisect":
                 values = tuple(round(_STEP * step, 10) for step in range(1, round(1 / _STEP)))
-                return cls(values=values, bisected=True, start=_nearest(values, float(rest or start)))
+                start = float(rest or start)
+                require("lie in [0, 1)", **{name: start})
+                return cls(values=values, bisected=True, start=_nearest(values, start))
             if ":" in text:
                 first, last, step = (float(part) for part in text.split(":"))
+                require("lie in [0, 1)", **{name: first})
+                require("lie in [0, 1)", **{name: last})
                 require("be positive", step=step)
+                if last - first > _MOST * step:
+                    raise InputError(f"{name} must have at most {_MOST} levels (got '{text}')")
                 count = int((last - first) / step + 1e-9) + 1
                 values = tuple(round(first + place * step, 10) for place in range(count))
             else:
