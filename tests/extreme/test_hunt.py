@@ -84,6 +84,17 @@ def test_without_fresh_seeds_nothing_is_confirmed() -> None:
     assert [(answer.confirmation, answer.confirmed) for answer in answers] == [(None, None)]
 
 
+def test_without_test_nodes_there_is_nothing_to_confirm_on() -> None:
+    made = Made()
+
+    def measure(trials: Iterable[Trial], seeds: Sequence[int]) -> list[dict[str, Any]]:
+        return [{**row, "dense_test": None} for row in made(trials, seeds)]
+
+    with pytest.raises(InputError, match=r"needs test nodes to be confirmed on \(got none\)"):
+        Hunt([PLAIN], RULES, measure).run(WALK)
+    assert len(made.batches) == 1
+
+
 def test_where_nothing_wins_there_is_no_answer() -> None:
     grid = plan_walk(Levels.read("x", "0"), Levels.read("x", "0.7,0.8"))
     made = Made()

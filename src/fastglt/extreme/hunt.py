@@ -115,6 +115,8 @@ class Hunt:
         new = [trial for trial in dict.fromkeys(trials) if not self._rows.get(trial, {}).keys() >= set(seeds)]
         if new and seeds:
             for row in self._measure(new, seeds):
+                if row["dense_test"] is None:
+                    raise InputError("an extreme sparsity needs test nodes to be confirmed on (got none)")
                 targets = Targets(graph_sparsity=row["graph_sparsity"], weight_sparsity=row["weight_sparsity"])
                 self._rows.setdefault((row["method"], targets), {})[row["seed"]] = row
 
