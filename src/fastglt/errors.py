@@ -30,6 +30,7 @@ _RULES: dict[str, Callable[[float], bool]] = {  # each false for NaN
     "be positive": lambda value: value > 0,
     "not be negative": lambda value: value >= 0,
     "be at least 1": lambda value: value >= 1,
+    "lie below 2^63": lambda value: value < 2**63,  # what PyTorch's seeds and SQLite's columns hold
     "lie in (0, 1)": lambda value: 0 < value < 1,
     "lie in [0, 1)": lambda value: 0 <= value < 1,
     "lie in (0, 1]": lambda value: 0 < value <= 1,

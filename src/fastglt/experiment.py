@@ -46,6 +46,7 @@ class Experiment:
         if self.model not in BACKBONES:
             raise unknown_name("model", self.model, BACKBONES)
         require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
+        require("lie below 2^63", seeds=max(self.seed, self.split_seed))
         self.make_method()
 
     def make_method(self) -> Method:

@@ -247,10 +247,11 @@ def children(pid: int) -> list[int]:
 def test_stopped_or_killed_its_workers_stop_with_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path)
     wait_until(lambda: list(tmp_path.glob("dense-*/checkpoint/dense.part")))
-    (worker,) = children(process.pid)
+    helpers = children(process.pid)  # they look after the worker, which is their child
+    (worker,) = [child for helper in helpers for child in children(helper)]
     process.send_signal(number)
     _, err = process.communicate()
-    wait_until(lambda: not is_alive(worker))
+    wait_until(lambda: not any(is_alive(pid) for pid in (*helpers, worker)))
     assert not list(tmp_path.glob("*/metrics.json"))
     assert list(tmp_path.glob("dense-*/checkpoint/dense.part"))
     assert not list(tmp_path.glob("random-*"))
@@ -268,6 +269,8 @@ BAD = {
     "no method": (("--methods", ","), "methods must name at least one (got ',')"),
     "seeds": (("--seeds", "4-2"), "seeds must be as in 0-4 or 0,2,5 (got '4-2')"),
     "negative seed": (("--seeds", "-1"), "seeds must be as in 0-4 or 0,2,5 (got '-1')"),
+    "huge seed": (("--seeds", str(2**63)), "seeds must lie below 2^63 (got 9223372036854775808)"),
+    "endless seeds": (("--seeds", "0-99999999999"), "seeds must be at most 10,000 (got '0-99999999999')"),
     "pairs": (
         ("--graph-sparsity", "0.1,0.2", "--weight-sparsity", "0.5,0.6,0.7"),
         "graph_sparsity and weight_sparsity must be as many, or one alone (got 2 and 3)",

@@ -185,6 +185,7 @@ BAD = {
     "hidden": (("--hidden", "0"), "hidden must be at least 1 (got 0)"),
     "threads": (("--threads", "-1"), "threads must not be negative (got -1)"),
     "seed": (("--seed", "-1"), "seeds must not be negative (got -1)"),
+    "huge seed": (("--seed", str(2**63)), "seeds must lie below 2^63 (got 9223372036854775808)"),
     "checkpoint": (("--checkpoint-every", "-1"), "checkpoint_every must not be negative"),
     "missing file": (("--dataset", "no/such.npz"), "no/such.npz"),
     "wrong type": (("--seed", "zero"), "'--seed'"),

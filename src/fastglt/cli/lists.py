@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastglt.cli.options import method_options
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import InputError, require, unknown_name
+
+_MOST_SEEDS = 10_000
 
 
 def read_methods(text: str) -> dict[str, str]:
@@ -63,6 +65,9 @@ def read_seeds(text: str) -> list[int]:
         last = -1 if match is None else int(match[2] or match[1])
         if match is None or last < int(match[1]):
             raise InputError(f"seeds must be as in 0-4 or 0,2,5 (got '{text}')")
+        require("lie below 2^63", seeds=last)
+        if last - int(match[1]) >= _MOST_SEEDS:
+            raise InputError(f"seeds must be at most {_MOST_SEEDS:,} (got '{text}')")
         found += range(int(match[1]), last + 1)
     return list(dict.fromkeys(found))
 
