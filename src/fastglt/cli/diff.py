@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, run_settings, task_of
+from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, names_graph, open_ticket, task_of
 
 if TYPE_CHECKING:
     from fastglt.judge.difference import Difference, Overlap
@@ -39,9 +39,9 @@ def diff(
 
     (first, file), (second, other) = open_ticket(a), open_ticket(b)
     found = compare_tickets(first, second)
-    known = file if found.edges is None or run_settings(file) else other  # whose run.json names A's graph
+    known = file if found.edges is None or names_graph(file) else other  # whose run.json names A's graph
     notes, groups = _notes(first, found), {}
-    if dataset is None and not run_settings(known):
+    if dataset is None and not names_graph(known):
         notes.append("No run.json names A's graph: pass --dataset for degrees and gradients.")
     else:
         task = task_of(first, dataset_of(known, dataset, split_seed, data_root, directed=directed))

@@ -43,6 +43,13 @@ def run_settings(file: Path) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
+def names_graph(file: Path) -> bool:
+    """Whether the run that left a ticket tells which graph to load; a graph from a file has no name."""
+    from fastglt.data.named import NAMED
+
+    return str(run_settings(file).get("dataset")).partition(":")[0] in NAMED
+
+
 def dataset_of(
     file: Path,
     dataset: str | None = None,
@@ -53,7 +60,6 @@ def dataset_of(
 ) -> "Dataset":
     """The dataset that a user names for a ticket or, without one, that the ticket's run was made on."""
     from fastglt.data import load
-    from fastglt.data.named import NAMED
 
     settings = run_settings(file) if dataset is None or split_seed is None else {}
     if split_seed is None:
@@ -62,7 +68,7 @@ def dataset_of(
         dataset = settings.get("dataset")
         if dataset is None:
             raise InputError(f"the ticket's graph must be named (got no run.json beside '{file}'); pass --dataset")
-        if dataset.partition(":")[0] not in NAMED:
+        if not names_graph(file):
             raise InputError(f"the ticket's graph came from a file (got '{dataset}'); pass its path as --dataset")
     return load(dataset, root=data_root, split_seed=split_seed, directed=directed)
 
