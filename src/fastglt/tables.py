@@ -16,10 +16,15 @@ def empty_table(*headings: str, left: Collection[str] = ("method",)) -> Table:
 
 
 def print_wide(title: str, table: Table, console: Console) -> None:
-    """Print a table below its title."""
+    """Print a table below its title, and an empty line."""
+    console.print(title, style="italic", highlight=False, soft_wrap=True)
+    print_table(table, console)
+    console.print()
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table alone."""
     wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
     before, console.width = console.width, max(console.width, wide)
-    console.print(title, style="italic", highlight=False, soft_wrap=True)
     console.print(table, highlight=False)
-    console.print()
     console.width = before

@@ -128,18 +128,14 @@ def _write_csv(path: Path, rows: list[Row]) -> None:
 
 
 def _print(rows: list[Row]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading, (_, justify) in _CELLS.items():
-        table.add_column(heading, justify="right" if justify else "left", no_wrap=True)
+    from fastglt.tables import empty_table, print_table
+
+    table = empty_table(*_CELLS, left=[heading for heading, (_, is_number) in _CELLS.items() if not is_number])
     for row in rows:
         table.add_row(*(cell(row) for cell, _ in _CELLS.values()))
-    console = Console()
-    console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
-    console.print(table, highlight=False)
+    print_table(table, Console())
 
 
 def _text(name: str) -> Callable[[Row], str]:
