@@ -2,11 +2,12 @@
 
 import json
 import os
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -21,15 +22,19 @@ from fastglt.store import Store
 from .runs import experiment, runs_of
 
 
-@pytest.fixture(autouse=True)
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[bytes]]:
-    """The other end of the worker's standard input: it ends when this is closed."""
-    inside, outside = os.pipe()
-    with os.fdopen(inside, "rb") as stdin, os.fdopen(outside, "wb") as other:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        yield other
-        other.close()
-        time.sleep(0.05)  # for threads that read from it
+@pytest.fixture
+def pipe() -> Iterator[tuple[Connection, Connection]]:
+    """The worker's end of a pipe, and the other: it stops when that one is closed."""
+    theirs, ours = Pipe(duplex=False)
+    with theirs, ours:
+        yield theirs, ours
+        ours.close()
+        time.sleep(0.05)  # for threads that wait at it
+
+
+@pytest.fixture
+def told(pipe: tuple[Connection, Connection]) -> Connection:
+    return pipe[0]
 
 
 def job(run: Run, **changes: Any) -> dict[str, Any]:
@@ -41,11 +46,11 @@ def store_of(run: Run) -> Store:
     return Store(run.folder.parent / "store.sqlite")
 
 
-def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path) -> None:
+def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path, told: Connection) -> None:
     """Equal scores: sharing the dense twin changes nothing."""
     dense, ticket = runs_of(tmp_path, experiment("fastglt"))
     for run in (dense, ticket):
-        worker.work(job(run))
+        worker.work(job(run), told)
     prepared = experiment("fastglt").prepare()
     folder = RunFolder(tmp_path / "find", prepared.settings)
     with folder.open():
@@ -59,18 +64,18 @@ def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path) -> None:
     assert found.masks == Ticket.load(tmp_path / "find" / "ticket.safetensors").masks
 
 
-def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path, told: Connection) -> None:
     dense, _ = runs_of(tmp_path, experiment())
-    worker.work(job(dense))
+    worker.work(job(dense), told)
     before = {path: path.stat().st_mtime_ns for path in dense.folder.iterdir() if path.name != ".lock"}
-    worker.work(job(dense))
+    worker.work(job(dense), told)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_it_records_its_run(tmp_path: Path) -> None:
+def test_it_records_its_run(tmp_path: Path, told: Connection) -> None:
     dense, ticket = runs_of(tmp_path, experiment())
     for run in (dense, ticket):
-        worker.work(job(run))
+        worker.work(job(run), told)
     kept = [store_of(run).find(run.key) for run in (dense, ticket)]
     assert kept == [run.entry(run.result() or {}, command="compare") for run in (dense, ticket)]
     assert [entry.kind for entry in kept if entry] == ["dense", "ticket"]
@@ -78,36 +83,48 @@ def test_it_records_its_run(tmp_path: Path) -> None:
     assert Ticket.load(ticket.folder / "ticket.safetensors").config["method"] == "random"
 
 
-def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(tmp_path: Path, told: Connection) -> None:
     dense, _ = runs_of(tmp_path, experiment())
-    worker.work(job(dense, store=str(tmp_path / "lost.sqlite")))
+    worker.work(job(dense, store=str(tmp_path / "lost.sqlite")), told)
     for _ in range(2):
-        worker.work(job(dense))
+        worker.work(job(dense), told)
     (row,) = store_of(dense).rows()
     assert (row["key"], row["metrics"]) == (dense.key, dense.result())
 
 
-def test_a_store_it_cannot_use_is_told_before_it_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def main(
+    told: Connection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Any], tuple[Any, str]]:
+    """The worker's whole life in this process: its exit code, and what it said."""
+    monkeypatch.setattr(worker, "_speak_into", lambda log: None)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+
+    def run(given: Any) -> tuple[Any, str]:
+        with pytest.raises(SystemExit) as stopped:
+            worker.main(given, told, "")
+        return stopped.value.code, capsys.readouterr().err
+
+    return run
+
+
+Main = Callable[[Any], tuple[Any, str]]
+
+
+def test_a_store_it_cannot_use_is_told_before_it_starts(tmp_path: Path, main: Main) -> None:
     dense, _ = runs_of(tmp_path, experiment())
-    monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(dense, store="/dev/null/results.sqlite"))])
-    with pytest.raises(SystemExit) as stopped:
-        worker.main()
-    assert stopped.value.code == 1
-    assert "cannot write '/dev/null/results.sqlite'" in capsys.readouterr().err
+    code, said = main(job(dense, store="/dev/null/results.sqlite"))
+    assert code == 1
+    assert "cannot write '/dev/null/results.sqlite'" in said
     assert not dense.folder.exists()
 
 
-def test_it_stops_with_a_checkpoint_when_its_input_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: IO[bytes]
+def test_it_stops_with_a_checkpoint_when_the_other_end_is_closed(
+    tmp_path: Path, main: Main, pipe: tuple[Connection, Connection]
 ) -> None:
     _, ticket = runs_of(tmp_path, experiment(budget=LONG))
-    told.close()
-    monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(ticket))])
-    with pytest.raises(SystemExit) as stopped:
-        worker.main()
-    assert stopped.value.code == STOPPED
+    pipe[1].close()
+    assert main(job(ticket))[0] == STOPPED
     assert (ticket.folder / "checkpoint" / "search.part").exists()
     assert ticket.result() is None
 
@@ -123,40 +140,35 @@ LONG = Budget(oneshot_epochs=10, denoise_epochs=5000)
     ],
 )
 def test_what_is_wrong_is_one_line_and_an_exit_code(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    changes: dict[str, Any],
-    code: int,
-    message: str,
+    tmp_path: Path, main: Main, changes: dict[str, Any], code: int, message: str
 ) -> None:
     dense, _ = runs_of(tmp_path, experiment())
-    monkeypatch.setattr(sys, "argv", ["worker", json.dumps(job(dense, **changes))])
-    with pytest.raises(SystemExit) as stopped:
-        worker.main()
-    assert stopped.value.code == code
-    (line,) = capsys.readouterr().err.splitlines()
+    found, said = main(job(dense, **changes))
+    assert found == code
+    (line,) = said.splitlines()
     assert message in line
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
-def test_too_little_memory_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
-) -> None:
-    def fail(job: Any) -> None:
+def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch, main: Main, error: Exception) -> None:
+    def fail(job: Any, told: Any) -> None:
         raise error
 
     monkeypatch.setattr(worker, "work", fail)
-    monkeypatch.setattr(sys, "argv", ["worker", "{}"])
-    with pytest.raises(SystemExit):
-        worker.main()
-    assert capsys.readouterr().err.startswith("not enough memory; try fewer --jobs")
+    assert main({"environment": {}})[1].startswith("not enough memory; try fewer --jobs")
 
 
-def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["worker", "{}"])
-    with pytest.raises(KeyError):
-        worker.main()
+def test_it_lives_in_the_environment_it_is_given(monkeypatch: pytest.MonkeyPatch, main: Main) -> None:
+    seen: dict[str, str] = {}
+
+    def look(job: Any, told: Any) -> None:
+        seen.update({name: value for name, value in os.environ.items() if name.startswith("FASTGLT_")})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker, "work", look)
+    os.environ["FASTGLT_OLD"] = "gone since"
+    assert main({"environment": {"FASTGLT_BACKEND": "plain"}}) == (STOPPED, "")
+    assert seen == {"FASTGLT_BACKEND": "plain"}
 
 
 def test_an_experiment_survives_json() -> None:

@@ -1,5 +1,6 @@
 """What a batch consists of: a dense twin for every seed, and a ticket for every experiment."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from fastglt.run_folder import RunFolder, settings_digest
 from fastglt.store import Entry, key_of
 
 DENSE = "dense"  # stands where a ticket has its method
+OURS = "FASTGLT_"  # how the names of our environment variables begin
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
 
 
@@ -49,8 +51,13 @@ class Run:
 
     def job(self, **more: Any) -> dict[str, Any]:
         """What its process is told, in plain values."""
-        about = {"experiment": self.experiment.to_json(), "folder": str(self.folder), "dense": self.is_dense}
-        return {**about, **more}
+        return {
+            "experiment": self.experiment.to_json(),
+            "folder": str(self.folder),
+            "dense": self.is_dense,
+            "environment": {name: value for name, value in os.environ.items() if name.startswith(OURS)},
+            **more,
+        }
 
     @classmethod
     def of(cls, prepared: Prepared, out: Path, *, twin: Path | None) -> "Run":

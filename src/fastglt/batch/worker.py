@@ -1,18 +1,19 @@
-"""One run of a batch, in a process of its own: ``python -m fastglt.batch.worker '{"experiment": …}'``.
+"""One run of a batch, in a process of its own.
 
-It stops after the epoch that is running, with a checkpoint, once its standard input ends: that is how the process
-that started it says so, and what happens when that process dies.
+It stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that is how
+the process that started it says so, and what happens when that process dies.
 """
 
-import json
+import contextlib
 import os
 import sys
 import threading
 from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastglt.batch.plan import STOPPED, settings_of
+from fastglt.batch.plan import OURS, STOPPED, settings_of
 from fastglt.entries import entry_of
 from fastglt.errors import FastGLTError
 from fastglt.experiment import Experiment, Prepared
@@ -27,7 +28,7 @@ _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a small
 Job = Mapping[str, Any]
 
 
-def work(job: Job) -> None:
+def work(job: Job, told: Connection) -> None:
     """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then."""
     store = Store(Path(job["store"]))
     experiment = Experiment.from_json(job["experiment"])
@@ -35,7 +36,7 @@ def work(job: Job) -> None:
     prepared = experiment.prepare()
     settings = settings_of(prepared, dense=job["dense"])
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
-    threading.Thread(target=_stop_when_told, args=(folder,), daemon=True).start()
+    threading.Thread(target=_stop_when_told, args=(folder, told), daemon=True).start()
     with folder.open() as finished:
         metrics = _run(prepared, folder, dense=job["dense"]) if finished is None else finished
         keep = store.record if finished is None else store.ensure
@@ -55,17 +56,18 @@ def _warm_up(prepared: Prepared, method: Method) -> None:
         training.run_epoch(method)
 
 
-def _stop_when_told(folder: RunFolder) -> None:
-    # Not through Python's buffer, whose lock would outlive the main thread.
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
+def _stop_when_told(folder: RunFolder, told: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        told.recv_bytes()
     folder.stop = True
 
 
-def main() -> None:
+def main(job: Job, told: Connection, log: str) -> None:
     """Do the work; what goes wrong becomes the last line of the log, and an exit code."""
+    _speak_into(log)
+    _live_in(job["environment"])
     try:
-        work(json.loads(sys.argv[1]))
+        work(job, told)
     except KeyboardInterrupt:
         sys.exit(STOPPED)
     except FastGLTError as error:
@@ -78,5 +80,17 @@ def main() -> None:
         sys.exit(1)
 
 
-if __name__ == "__main__":
-    main()
+def _live_in(environment: Mapping[str, str]) -> None:
+    """Take over fastglt's variables as they are now: this process was forked from one that may be older."""
+    for name in [name for name in os.environ if name.startswith(OURS)]:
+        del os.environ[name]
+    os.environ.update(environment)
+
+
+def _speak_into(log: str) -> None:
+    """Whatever this process prints goes into a file; Ctrl-C is for the process that started it."""
+    os.setsid()
+    handle = os.open(log, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(handle, stream)
+    os.close(handle)
