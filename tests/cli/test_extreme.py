@@ -93,3 +93,10 @@ def test_what_is_not_said_varies_if_the_other_does_not() -> None:
     assert walk(weight="0") == walk(graph="bisect") == [at(0.5, 0), at(0.25, 0)]
     assert walk(weight="0.9") == [at(0.5, 0.9), at(0.25, 0.9)]
     assert walk(graph="0.1,0.3", weight="0.9,0.95") == [at(0.3, 0.9), at(0.1, 0.9)]
+
+
+def test_help_teaches_and_is_wrapped_where_the_terminal_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "fastglt extreme --dataset cora --methods fastglt,ugs" in " ".join(cli("extreme", "--help").out.split())
+    monkeypatch.setenv("COLUMNS", "80")
+    text = cli("extreme", "--help").out
+    assert "\n validation scores; each with every seed's own Θ0, search and dense twin. The" in text

@@ -1,7 +1,9 @@
 """The command line: one file per command."""
 
+import inspect
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 from rich.console import Console
@@ -18,17 +20,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("find", epilog=find.EXAMPLES)(find.find)
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
-app.command("extreme", epilog=extreme.EXAMPLES)(extreme.extreme)
-app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
-app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
-app.command("show", epilog=show.EXAMPLES)(show.show)
-app.command("diff", epilog=diff.EXAMPLES)(diff.diff)
+
+
+def _add(name: str, command: Callable[..., None], examples: str) -> None:
+    """A command, with its docstring as paragraphs that a terminal wraps at its own width."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    app.command(name, help=text, epilog=examples)(command)
+
+
+_add("find", find.find, find.EXAMPLES)
+_add("evaluate", evaluate.evaluate, evaluate.EXAMPLES)
+_add("compare", compare.compare, compare.EXAMPLES)
+_add("extreme", extreme.extreme, extreme.EXAMPLES)
+_add("methods", methods.methods, methods.EXAMPLES)
+_add("runs", runs.runs, runs.EXAMPLES)
+_add("show", show.show, show.EXAMPLES)
+_add("diff", diff.diff, diff.EXAMPLES)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
-app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+_add("tune", tune.tune, tune.EXAMPLES)
 
 _NO_MEMORY = "not enough memory; try a smaller --hidden or a smaller graph"
 
