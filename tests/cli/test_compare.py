@@ -130,6 +130,8 @@ def test_runs_of_find_are_taken_from_the_store(
         json.loads((tmp_path / method / "metrics.json").read_text())["isolated_test"] for method in ("random",)
     }
     assert {reused.document["cells"][0]["mean"]["isolated_test"]} == found
+    places = [row["folder"] for cell in reused.document["cells"] for row in cell["runs"]]
+    assert places == [str(tmp_path / "random"), str(tmp_path / "ugs")]  # where the tickets are
     rows = Store(store).rows()
     assert len(rows) == 4  # two tickets, each with its twin
     computed = cli(*ask, "--out", tmp_path / "out", "--store", tmp_path / "other.sqlite")

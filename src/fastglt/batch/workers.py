@@ -25,6 +25,7 @@ class Outcome:
     run: Run
     metrics: Mapping[str, Any] | None = None
     reason: str = ""
+    place: str | None = None  # the folder it is in, where another command made it
 
 
 class Workers:

@@ -69,17 +69,15 @@ class Batch:
         store, found, reused = Store(self.store), [], 0
         for run in runs:
             try:
-                metrics: Mapping[str, Any] | None = run.result()
+                metrics = run.result()
             except FastGLTError:  # its process will say what is wrong with the folder
                 continue
             if metrics is not None:
                 store.ensure(run.entry(metrics, command=self.command))
-            else:
-                entry = store.find(run.key)
-                metrics = None if entry is None else entry.metrics
-                reused += entry is not None
-            if metrics is not None:
                 found.append(Outcome(run=run, metrics=metrics))
+            elif (entry := store.find(run.key)) is not None:
+                reused += 1
+                found.append(Outcome(run=run, metrics=entry.metrics, place=entry.folder))
         return found, reused
 
     def _say(self, text: str) -> None:

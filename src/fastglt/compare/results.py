@@ -108,13 +108,18 @@ class Results:
             **{key: found.get(key) for key in _COSTS},
             "relative_time": search / trained if search is not None and trained else None,
             **{key: found.get(key) for key in _MACS},
-            "folder": str(run.folder),
+            "folder": self._place(run),
             "reason": self._reason(run),
         }
 
     def _metrics(self, folder: Path | None) -> Mapping[str, Any]:
         outcome = None if folder is None else self._outcomes.get(folder)
         return {} if outcome is None or outcome.metrics is None else outcome.metrics
+
+    def _place(self, run: Run) -> str:
+        """Where the ticket is: a run that was taken from the store has no folder of this batch."""
+        outcome = self._outcomes.get(run.folder)
+        return str(run.folder) if outcome is None or outcome.place is None else outcome.place
 
     def _rounds_of(self, run: Run) -> Sequence[Row]:
         found: Sequence[Row] = self._metrics(run.folder).get("rounds", ())
