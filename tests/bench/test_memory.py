@@ -64,7 +64,7 @@ def test_our_side_is_a_whole_search_in_short(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_side_that_needs_too_much_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, -9, "", ""))
-    with pytest.raises(MachineError, match="not enough memory to train the side of ours; try a smaller --hidden"):
+    with pytest.raises(MachineError, match="not enough memory for the side of ours; try a smaller --hidden"):
         in_own_process({"side": "ours"})
 
 

@@ -19,8 +19,8 @@ def test_rows_are_kept_as_soon_as_they_are_there(tmp_path: Path) -> None:
     results.add(ROW)
     assert json.loads(path.read_text()) == {**ABOUT, "rows": [ROW]}
     again = Results(path, ABOUT)
-    assert again.find("cora", "gcn") == ROW
-    assert again.find("cora", "gat") is None
+    assert again.find(dataset="cora", model="gcn") == ROW
+    assert again.find(dataset="cora", model="gat") is None
     assert again.document([ROW]) == {**ABOUT, "rows": [ROW]}
 
 
@@ -28,7 +28,7 @@ def test_without_a_file_nothing_is_written(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     results = Results(None, ABOUT)
     results.add(ROW)
-    assert results.find("cora", "gcn") == ROW
+    assert results.find(dataset="cora", model="gcn") == ROW
     assert list(tmp_path.iterdir()) == []
 
 

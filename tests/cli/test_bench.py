@@ -29,6 +29,7 @@ PEAKS = {"peak_mb_ours": 111.4, "peak_mb_pyg": 222.2, "peak_mb_pyg_edge_index": 
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     for command in ("train", "search"):
         monkeypatch.setattr(f"fastglt.bench.{command}.peaks", lambda *arguments: PEAKS)
+    monkeypatch.setattr("fastglt.bench.infer.in_own_process", lambda job: 100 * 2**20)
 
 
 @pytest.fixture
@@ -192,3 +193,47 @@ def test_a_terminal_shows_a_spinner(train: Cli, monkeypatch: pytest.MonkeyPatch)
 def test_help_teaches_with_an_example(cli: Cli) -> None:
     for command in ("train", "search"):
         assert f"fastglt bench {command}" in cli("bench", command, "--help").out
+
+
+INFER_KEYS = {
+    *("dataset", "model", "ticket", "graph_sparsity", "weight_sparsity", "ticket_ms", "dense_ms", "pyg_ms"),
+    *("pyg_edge_index_ms", "pyg_csr_ms", "ratio_to_dense", "ratio_to_pyg", "pyg_faster", "max_difference"),
+    *("live_units", "used_features", "features", "layouts", "ticket_bytes", "dense_bytes"),
+    *("peak_mb_ticket", "peak_mb_pyg"),
+}
+
+
+def test_infer_finds_a_ticket_and_measures_it(
+    cli: Cli, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ("bench", "infer", "--datasets", TINY, "--models", "gcn,gat", *QUICK, "--repeats", "3", "--json")
+    result = cli(*command)
+    assert result.code == 0, result.err
+    for row, model in zip(result.document["rows"], ("gcn", "gat"), strict=True):
+        assert set(row) > INFER_KEYS
+        assert (row["dataset"], row["model"]) == (TINY, model)
+        assert row["ratio_to_pyg"] == pytest.approx(row["pyg_ms"] / row["ticket_ms"])
+        assert row["ticket_p90_ms"] <= row["ticket_p99_ms"]
+        assert row["max_difference"] < 1e-5
+        assert row["live_units"] <= 8 * (8 if model == "gat" else 1)
+        assert Path(row["ticket"]).exists()
+    assert "finding a ticket" in result.err
+    assert "finding a ticket" not in cli(*command).err
+    kinds = [row["kind"] for row in Store(store).rows()]
+    assert kinds.count("ticket") == 2
+    ticket = result.document["rows"][0]["ticket"]
+    named = cli("bench", "infer", ticket, "--threads", "1", "--repeats", "1")
+    assert named.code == 0, named.err
+    assert "−90.13 %" in named.out
+
+
+def test_infer_refuses_a_users_model(cli: Cli, tmp_path: Path) -> None:
+    from fastglt import Budget, find_ticket
+    from tests.deploy.test_predictor import Convolution, data
+
+    budget = Budget(oneshot_epochs=1, denoise_epochs=1, interval=1)
+    find_ticket(Convolution(), data(), weight_sparsity=0.5, budget=budget, isolated=False).save(tmp_path / "t.st")
+    result = cli("bench", "infer", tmp_path / "t.st")
+    assert result.code == 2
+    assert "a user's model cannot be rebuilt" in result.err

@@ -46,7 +46,7 @@ def in_own_process(job: Job) -> int:
     command = [sys.executable, "-m", "fastglt.bench.memory", json.dumps(job)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGKILL:
-        raise MachineError(f"not enough memory to train the side of {job['side']}; try a smaller --hidden")
+        raise MachineError(f"not enough memory for the side of {job['side']}; try a smaller --hidden")
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
         raise MachineError(f"the memory of the side of {job['side']} could not be measured ({reason})")
@@ -101,9 +101,41 @@ def run_pyg(job: Job) -> None:
         training.run_epoch()
 
 
+def run_ticket(job: Job) -> None:
+    """A compiled ticket's class scores."""
+    from pathlib import Path
+
+    from fastglt.data import load
+    from fastglt.deploy.compiling import compile_for
+    from fastglt.experiment import use_machine
+    from fastglt.task import Task
+    from fastglt.ticket_file import load as load_ticket
+
+    use_machine(job["threads"])
+    dataset = load(job["name"], root=job["root"], split_seed=job["split_seed"], directed=job["directed"])
+    task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(job["device"])
+    compile_for(load_ticket(Path(job["file"])), task.graph, task.x).logits()
+
+
+def run_pyg_inference(job: Job) -> None:
+    """Stock PyG's class scores."""
+    sys.modules["numba"] = None  # type: ignore[assignment]  # as in `run_pyg`
+    import torch
+
+    from fastglt.bench.stock import build_stock
+    from fastglt.data import load
+
+    torch.set_num_threads(job["threads"])
+    data = load(job["name"], root=job["root"], split_seed=job["split_seed"], directed=job["directed"]).data
+    network, data = build_stock(job["spec"]).to(job["device"]).eval(), data.to(job["device"])
+    with torch.no_grad():
+        network(data.x, network.adjacency(data, job["form"]))
+
+
 def _main() -> None:
     job = json.loads(sys.argv[1])
-    run = {"ours": run_ours, "pyg": run_pyg}[job.pop("side")]
+    runs = {"ours": run_ours, "pyg": run_pyg, "ticket": run_ticket, "pyg_inference": run_pyg_inference}
+    run = runs[job.pop("side")]
     run(job)
     if str(job["device"]).startswith("cuda"):
         import torch

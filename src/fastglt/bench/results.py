@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 class Results:
-    """The rows of one command on one machine with one set of settings, by dataset and model.
+    """The rows of one command on one machine with one set of settings.
 
     With a path they are written down after each row, and what the file has already is not measured again.
     """
@@ -26,9 +26,9 @@ class Results:
             self.rows = _read(path, self.about)
             self._write()  # whatever stands in the way is noticed before anything is measured
 
-    def find(self, dataset: str, model: str) -> Row | None:
-        """The row of a pair, if it has been measured."""
-        return next((row for row in self.rows if (row["dataset"], row["model"]) == (dataset, model)), None)
+    def find(self, **what: str) -> Row | None:
+        """The row of a dataset and a model (or of a ticket), if it has been measured."""
+        return next((row for row in self.rows if what.items() <= row.items()), None)
 
     def add(self, row: Row) -> None:
         """Keep a row."""

@@ -86,6 +86,21 @@ def interleaved(
     return {name: median(found) for name, found in times.items()}
 
 
+def samples(
+    sides: Mapping[str, Work], *, repeats: int, device: torch.device, note: Note = silent
+) -> dict[str, list[float]]:
+    """The seconds of single calls: every round takes each side once, in an order that is turned each time."""
+    for name, work in sides.items():
+        note(f"warming up {name}")
+        warm_up(work, device)
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for round_ in range(repeats):
+        note(f"round {round_ + 1}/{repeats}")
+        for name in list(sides) if round_ % 2 == 0 else list(sides)[::-1]:
+            times[name].append(seconds(sides[name], device))
+    return times
+
+
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)

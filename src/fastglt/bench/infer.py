@@ -1,0 +1,107 @@
+"""The class scores of all nodes: a compiled ticket against our dense network and stock PyG's."""
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastglt.bench import Note, silent
+from fastglt.bench.memory import in_own_process
+from fastglt.bench.runs import Work, samples
+from fastglt.bench.stock import FORMS, build_stock
+from fastglt.data import Dataset
+from fastglt.deploy.compiling import compile_for
+from fastglt.deploy.predictor import Predictor
+from fastglt.models import build
+from fastglt.task import Task
+from fastglt.ticket import Ticket
+
+_PERCENTILES = (90, 99)
+
+
+def measure(
+    ticket: Ticket, file: Path, dataset: Dataset, source: dict[str, Any], *, repeats: int, note: Note = silent
+) -> dict[str, Any]:
+    """A row: milliseconds for all nodes' class scores over interleaved calls, memory, sizes.
+
+    The dense networks are the ticket's before pruning, on the whole graph. PyG's is the faster of its two ways to
+    hold a graph. `source` tells a process of its own how to load the dataset.
+    """
+    task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(source["device"])
+    note("compiling")
+    predictor = compile_for(ticket, task.graph, task.x)
+    dense = build(dict(ticket.model)).to(source["device"]).eval()
+    sides: dict[str, Callable[[], Tensor]] = {
+        "ticket": predictor.logits,
+        "dense": lambda: dense(task.x, task.graph),
+        **_stock(ticket, dataset, source["device"]),
+    }
+    with torch.no_grad():
+        works: dict[str, Work] = dict(sides)
+        spent = samples(works, repeats=repeats, device=task.y.device, note=note)
+        masked = predictor.network(predictor.x, predictor.graph, predictor.score)
+        difference = float((predictor.logits() - masked).abs().max())
+    ms = {side: 1000 * float(np.median(found)) for side, found in spent.items()}
+    faster = min(FORMS, key=lambda form: ms[f"pyg_{form}"])
+    ms["pyg"] = ms[f"pyg_{faster}"]
+    return {
+        "dataset": dataset.name,
+        "model": ticket.model["name"],
+        "ticket": str(file),
+        "graph_sparsity": ticket.graph_sparsity,
+        "weight_sparsity": ticket.weight_sparsity,
+        **{f"{side}_ms": value for side, value in ms.items()},
+        "ratio_to_dense": ms["dense"] / ms["ticket"],
+        "ratio_to_pyg": ms["pyg"] / ms["ticket"],
+        "pyg_faster": faster,
+        **_percentiles(spent),
+        "max_difference": difference,
+        **_sizes(ticket, file, predictor),
+        **_peaks(ticket, file, source, faster, note),
+    }
+
+
+def _stock(ticket: Ticket, dataset: Dataset, device: str) -> dict[str, Callable[[], Tensor]]:
+    """Stock PyG's dense network with either form of the graph."""
+    data = copy.copy(dataset.data).to(device)
+    found: dict[str, Callable[[], Tensor]] = {}
+    for form in FORMS:
+        network = build_stock(dict(ticket.model)).to(device).eval()
+        found[f"pyg_{form}"] = partial(network, data.x, network.adjacency(data, form))
+    return found
+
+
+def _percentiles(spent: dict[str, list[float]]) -> dict[str, float]:
+    return {
+        f"{side}_p{percent}_ms": 1000 * float(np.percentile(found, percent))
+        for side, found in spent.items()
+        for percent in _PERCENTILES
+    }
+
+
+def _sizes(ticket: Ticket, file: Path, predictor: Predictor) -> dict[str, Any]:
+    about = predictor.about()
+    state = build(dict(ticket.model)).state_dict()
+    return {
+        "live_units": about["live_units"],
+        "used_features": about["used_features"],
+        "features": predictor.x.num_features,
+        "layouts": about["layouts"],
+        "ticket_bytes": file.stat().st_size,
+        "dense_bytes": sum(value.numel() * value.element_size() for value in state.values()),
+    }
+
+
+def _peaks(ticket: Ticket, file: Path, source: dict[str, Any], faster: str, note: Note) -> dict[str, float]:
+    """The most memory, in MB, of a process that does nothing else; of PyG's two forms the faster."""
+    note("memory")
+    jobs = {
+        "ticket": {"side": "ticket", "file": str(file), **source},
+        "pyg": {"side": "pyg_inference", "spec": dict(ticket.model), "form": faster, **source},
+    }
+    return {f"peak_mb_{side}": in_own_process(job) / 2**20 for side, job in jobs.items()}

@@ -1,0 +1,75 @@
+"""The tickets that `fastglt bench infer` measures: those that are named, or found first."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastglt.cli.measuring import Kept, Measurement, Pairs
+from fastglt.cli.options import as_file_name
+from fastglt.cli.tickets import dataset_of, open_ticket, run_settings
+from fastglt.errors import InputError
+
+if TYPE_CHECKING:
+    from fastglt.bench import Note
+    from fastglt.bench.results import Row
+    from fastglt.experiment import Experiment
+
+
+def measurements_of(pairs: Pairs, tickets: Sequence[Path], kept: Kept, *, repeats: int) -> list[Measurement]:
+    """One for each ticket, or for each pair of a dataset and a model."""
+    if tickets:
+        return [_of_ticket(pairs, path, repeats) for path in dict.fromkeys(tickets)]
+    found = []
+    for experiment in pairs.experiments({}):
+        what = {"dataset": experiment.dataset, "model": experiment.model}
+        measure = partial(_find_and_measure, pairs, experiment, kept, repeats)
+        found.append(Measurement(what=what, check=experiment.prepare, measure=measure))
+    return found
+
+
+def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
+    ticket, file = open_ticket(path)
+    if ticket.model["name"] == "pyg":
+        raise InputError("a user's model cannot be rebuilt from its ticket; time fastglt.compile_ticket in Python")
+    named = None if pairs.datasets == "digits" and run_settings(file) else pairs.datasets
+    dataset = dataset_of(file, named, None, pairs.data_root, directed=pairs.directed)
+    what = {"dataset": dataset.name, "model": str(ticket.model["name"]), "ticket": str(file)}
+    measure = partial(_measure, pairs, file, named or dataset.name, repeats)
+    return Measurement(what=what, check=lambda: None, measure=measure)
+
+
+def _find_and_measure(pairs: Pairs, experiment: "Experiment", kept: Kept, repeats: int, note: "Note") -> "Row":
+    """Find the pair's ticket unless its folder has it, then measure it."""
+    from fastglt.entries import entry_of
+    from fastglt.run_folder import RunFolder, settings_digest
+    from fastglt.store import Store
+
+    prepared = experiment.prepare()
+    settings = {**prepared.settings, "dense": False}
+    name = f"infer-{as_file_name(experiment.dataset)}-{experiment.model}-{settings_digest(settings)}"
+    folder = RunFolder(Path("runs") / name, settings)
+    with folder.open() as finished:
+        metrics = finished
+        if metrics is None:
+            note("finding a ticket")
+            metrics = prepared.run(folder, dense=False)
+        Store(kept.store).ensure(entry_of(settings, metrics, command="bench infer", folder=folder.path))
+    row = _measure(pairs, folder.path / "ticket.safetensors", experiment.dataset, repeats, note)
+    return {**row, "dataset": experiment.dataset}
+
+
+def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") -> "Row":
+    from fastglt.bench.infer import measure
+    from fastglt.data import load
+    from fastglt.experiment import available_threads
+
+    ticket, _ = open_ticket(file)
+    place: dict[str, Any] = {
+        "root": None if pairs.data_root is None else str(pairs.data_root),
+        "split_seed": int(run_settings(file).get("split_seed", 0)),
+        "directed": pairs.directed,
+    }
+    machine = {"threads": pairs.threads or available_threads(), "device": pairs.chosen_device}
+    source = {"name": name, **place, **machine}
+    return measure(ticket, file, load(name, **place), source, repeats=repeats, note=note)
