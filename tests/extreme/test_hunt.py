@@ -41,6 +41,7 @@ class Made:
             "graph_sparsity": targets.graph_sparsity,
             "weight_sparsity": removed,
             "seed": seed,
+            "reason": "",
             "dense_val": 0.8,
             "dense_test": 0.8,
             "search_val": search,
@@ -149,3 +150,43 @@ def test_what_cannot_be_answered_is_refused() -> None:
         Question(method="a", rule="best", score="search")
     with pytest.raises(InputError, match="unknown score"):
         Question(method="a", rule="plain", score="val")
+
+
+class Breaking(Made):
+    """Method "b" fails at 90 % and beyond."""
+
+    def _row(self, method: str, targets: Targets, seed: int) -> dict[str, Any]:
+        row = super()._row(method, targets, seed)
+        if method == "b" and targets.weight_sparsity > 0.5:
+            return {**row, **dict.fromkeys(("search_val", "search_test")), "reason": "it broke"}
+        return row
+
+
+def test_a_failure_ends_the_questions_of_its_method_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    other = Question(method="b", rule="plain", score="search")
+    hunt = Hunt([other, PLAIN], RULES, Breaking())
+    answers = hunt.run(WALK)
+    assert [(answer.question.method, answer.targets) for answer in answers] == [("a", at(0.6))]
+    found = {"dataset": "made", "model": "gcn", **document(hunt, answers)}
+    assert [answer["failed"] for answer in found["answers"]] == [True, False]
+    assert {point["weight_sparsity"] for point in found["curve"] if point["method"] == "b"} == {0.5}
+    print_document(found)
+    assert "failed" in capsys.readouterr().out
+
+
+def test_a_failed_twin_fails_its_tickets() -> None:
+    def without_twin(trials: Iterable[Trial], seeds: Sequence[int]) -> list[dict[str, Any]]:
+        return [{**row, "dense_val": None, "dense_test": None} for row in Made()(trials, seeds)]
+
+    hunt = Hunt([PLAIN], RULES, without_twin)
+    assert hunt.run(WALK) == []
+    assert hunt.failed == {"a"}
+
+
+def test_the_end_of_the_levels_is_told_from_an_extreme(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, last, printed in (("0.2,0.5", True, "≥ −50 %"), ("0.2,0.5,0.9", False, " −50 %")):
+        hunt = Hunt([PLAIN], RULES, Made())
+        (answer,) = hunt.run(plan_walk(Levels.read("x", "0"), Levels.read("x", text)))
+        assert (answer.targets, answer.is_last) == (at(0.5), last)
+        print_document({"dataset": "made", "model": "gcn", **document(hunt, [answer])})
+        assert printed in capsys.readouterr().out

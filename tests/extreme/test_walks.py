@@ -71,7 +71,14 @@ def test_the_front_leaves_out_what_another_point_beats() -> None:
     assert asked == [(0, 3), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (3, 0)]
 
 
-@given(st.integers(1, 6), st.lists(st.integers(0, 6), min_size=1, max_size=6))
+def test_the_front_begins_where_the_first_row_wins() -> None:
+    found, asked = front([0, 2, 1, 0, 0], columns=2)
+    assert found == [(1, 1), (2, 0)]
+    assert asked == [(0, 1), (0, 0), (1, 1), (2, 1), (2, 0), (3, 0)]
+    assert front([0, 0], columns=2) == ([], [(0, 1), (0, 0), (1, 1), (1, 0)])
+
+
+@given(st.integers(1, 6), st.lists(st.integers(1, 6), min_size=1, max_size=6))
 def test_the_front_is_what_nothing_beats(columns: int, border: list[int]) -> None:
     border = sorted((min(width, columns) for width in border), reverse=True)
     winning = [(row, column) for row, width in enumerate(border) for column in range(width)]

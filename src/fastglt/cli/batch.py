@@ -47,7 +47,8 @@ class Batch:
         if reused:
             self._say(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'")
         if left:
-            self._say(f"{len(left)} runs, {min(self.jobs, len(left))} at a time, in '{self.out}'")
+            several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
+            self._say(f"{several} in '{self.out}'")
         workers = Workers(
             self.jobs,
             logs=self.out / "logs",

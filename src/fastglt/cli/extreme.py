@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,6 +83,7 @@ def extreme(
     rules = _rules(read_seeds(seeds), fresh_seeds, margin, level)
     names, batch = read_methods(methods), many.batch("extreme", setup)
     options = read_options(names, many.option or [])
+    failures: list[dict[str, Any]] = []
 
     def measure(trials: "Iterable[Trial]", seeds: "Iterable[int]") -> "Iterable[Row]":
         experiments = [
@@ -92,7 +93,7 @@ def extreme(
             for seed, (name, targets) in product(seeds, trials)
         ]
         results = batch.results(experiments)
-        tell_failures(results.failures)
+        failures.extend(results.failures)
         return results.rows
 
     asked = product(names, read_names("rule", rule), read_names("score", score))
@@ -103,6 +104,7 @@ def extreme(
         typer.echo(json.dumps(found))
     else:
         print_document(found)
+    tell_failures(failures)
 
 
 def _walk(graph: str | None, weight: str | None) -> "Callable[[], Walk[Targets]]":

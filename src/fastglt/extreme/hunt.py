@@ -64,10 +64,11 @@ class Answer:
     targets: Targets
     chosen: Verdict  # of validation scores
     confirmation: Verdict | None  # of test scores
+    is_last: bool  # nothing sparser was tried: the extreme may lie beyond
 
     @property
     def confirmed(self) -> bool | None:
-        """Whether fresh seeds win as well; None where none were asked for."""
+        """Whether fresh seeds win as well; None where none were asked for, or failed."""
         return None if self.confirmation is None else wins(self.confirmation, self.question.rule)
 
 
@@ -82,6 +83,7 @@ class Hunt:
     def __init__(self, questions: Sequence[Question], rules: Rules, measure: Measure) -> None:
         rules.check(questions)
         self.questions, self.rules, self._measure = questions, rules, measure
+        self.failed: set[str] = set()  # methods of which a run failed: their questions stay open
         self._rows: dict[Trial, dict[int, Row]] = {}
 
     def run(self, start: Callable[[], Walk[Targets]]) -> list[Answer]:
@@ -93,7 +95,10 @@ class Hunt:
             self._see([(question.method, point) for question, point in asking.items()], self.rules.seeds)
             for question, point in asking.items():
                 verdict = self._verdict(question, point, "val", self.rules.seeds)
-                walkers[question].go_on(wins(verdict, question.rule))
+                if verdict is None:
+                    walkers[question].give_up()
+                else:
+                    walkers[question].go_on(wins(verdict, question.rule))
         found = [(question, point) for question, walker in walkers.items() for point in walker.found]
         self._see([(question.method, point) for question, point in found], self.rules.fresh_seeds)
         return [self._answer(question, point) for question, point in found]
@@ -103,11 +108,13 @@ class Hunt:
         found = []
         trials = sorted(self._rows, key=lambda trial: (trial[0], trial[1].weight_sparsity, trial[1].graph_sparsity))
         for method, targets in trials:
-            scores: dict[str, Any] = {}
+            scores = {}
             for score, part in product(SCORES, ("val", "test")):
                 question = Question(method=method, rule="plain", score=score)
-                scores[f"{score}_{part}"] = self._verdict(question, targets, part, self.rules.seeds).as_dict()
-            found.append({"method": method, **asdict(targets), **scores})
+                scores[f"{score}_{part}"] = self._verdict(question, targets, part, self.rules.seeds)
+            done = {name: verdict.as_dict() for name, verdict in scores.items() if verdict is not None}
+            if len(done) == len(scores):
+                found.append({"method": method, **asdict(targets), **done})
         return found
 
     def _see(self, trials: Sequence[Trial], seeds: Sequence[int]) -> None:
@@ -115,6 +122,9 @@ class Hunt:
         new = [trial for trial in dict.fromkeys(trials) if not self._rows.get(trial, {}).keys() >= set(seeds)]
         if new and seeds:
             for row in self._measure(new, seeds):
+                if row["reason"] or row["dense_val"] is None:  # it, or its twin, failed
+                    self.failed.add(row["method"])
+                    continue
                 if row["dense_test"] is None:
                     raise InputError("an extreme sparsity needs test nodes to be confirmed on (got none)")
                 targets = Targets(graph_sparsity=row["graph_sparsity"], weight_sparsity=row["weight_sparsity"])
@@ -122,22 +132,36 @@ class Hunt:
 
     def _answer(self, question: Question, targets: Targets) -> Answer:
         rules = self.rules
+        chosen = self._verdict(question, targets, "val", rules.seeds)
+        assert chosen is not None  # it won
         return Answer(
             question=question,
             targets=targets,
-            chosen=self._verdict(question, targets, "val", rules.seeds),
-            confirmation=self._verdict(question, targets, "test", rules.fresh_seeds) if rules.fresh_seeds else None,
+            chosen=chosen,
+            confirmation=self._verdict(question, targets, "test", rules.fresh_seeds),
+            is_last=not any(
+                _is_sparser(tried, targets) for method, tried in self._rows if method == question.method
+            ),
         )
 
-    def _verdict(self, question: Question, targets: Targets, part: str, seeds: Sequence[int]) -> Verdict:
-        rows = [self._rows[question.method, targets][seed] for seed in seeds]
+    def _verdict(self, question: Question, targets: Targets, part: str, seeds: Sequence[int]) -> Verdict | None:
+        """The verdict of some seeds; None if there are none, or one failed."""
+        rows = [self._rows.get((question.method, targets), {}).get(seed) for seed in seeds]
+        done = [row for row in rows if row is not None]
+        if not done or len(done) < len(rows):
+            return None
         return Verdict(
             seeds=tuple(seeds),
-            dense_scores=tuple(row[f"dense_{part}"] for row in rows),
-            ticket_scores=tuple(row[f"{question.score}_{part}"] for row in rows),
+            dense_scores=tuple(row[f"dense_{part}"] for row in done),
+            ticket_scores=tuple(row[f"{question.score}_{part}"] for row in done),
             margin=self.rules.margin,
             level=self.rules.level,
         )
+
+
+def _is_sparser(one: Targets, other: Targets) -> bool:
+    pairs = zip(asdict(one).values(), asdict(other).values(), strict=True)
+    return one != other and all(left >= right for left, right in pairs)
 
 
 class _Walker:
@@ -153,3 +177,6 @@ class _Walker:
             self.point = self._walk.send(won)
         except StopIteration as end:
             self.point, self.found = None, end.value
+
+    def give_up(self) -> None:
+        self.point = None

@@ -21,7 +21,7 @@ def document(hunt: Hunt, answers: Sequence[Answer]) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     for question in hunt.questions:
         mine = [answer for answer in answers if answer.question == question]
-        found += [_answer(answer) for answer in mine] or [_nothing(question)]
+        found += [_answer(answer) for answer in mine] or [_nothing(question, failed=question.method in hunt.failed)]
     return {**asdict(hunt.rules), "answers": found, "curve": hunt.curve()}
 
 
@@ -29,15 +29,18 @@ def _answer(answer: Answer) -> dict[str, Any]:
     return {
         **asdict(answer.question),
         **asdict(answer.targets),
+        "failed": False,
+        "nothing_sparser_tried": answer.is_last,
         "confirmed": answer.confirmed,
         "chosen_on_validation": answer.chosen.as_dict(),
         "confirmation_on_test": None if answer.confirmation is None else answer.confirmation.as_dict(),
     }
 
 
-def _nothing(question: Question) -> dict[str, Any]:
-    absent = ("graph_sparsity", "weight_sparsity", "confirmed", "chosen_on_validation", "confirmation_on_test")
-    return {**asdict(question), **dict.fromkeys(absent)}
+def _nothing(question: Question, *, failed: bool) -> dict[str, Any]:
+    verdicts = ("confirmed", "chosen_on_validation", "confirmation_on_test")
+    absent = ("graph_sparsity", "weight_sparsity", "nothing_sparser_tried", *verdicts)
+    return {**asdict(question), "failed": failed, **dict.fromkeys(absent)}
 
 
 def print_document(found: Values) -> None:
@@ -64,14 +67,17 @@ def _answers(answers: Iterable[Values]) -> Table:
     headings = ("edges", "weights", "n", "ticket", "dense", "difference", "confirmed")
     table = empty_table(*_WORDS, *headings, left=_WORDS)
     for answer in answers:
-        removed = [_removed(answer[key]) for key in ("graph_sparsity", "weight_sparsity")]
+        more = "≥ " if answer["nothing_sparser_tried"] else ""
+        removed = [
+            more * bool(answer[key]) + _removed(answer[key]) for key in ("graph_sparsity", "weight_sparsity")
+        ]
         verdict = answer["confirmation_on_test"]
         fresh = (
             ["–"] * 4 if verdict is None else [str(verdict["n"]), *_scores(verdict), signed(verdict["difference"])]
         )
         confirmed = {True: "yes", False: "no", None: "–"}[answer["confirmed"]]
         if answer["graph_sparsity"] is None:
-            removed = ["none wins", ""]
+            removed = ["failed" if answer["failed"] else "none wins", ""]
         table.add_row(answer["method"], answer["rule"], answer["score"], *removed, *fresh, confirmed)
     return table
 

@@ -81,13 +81,17 @@ def descend_front(rows: Sequence[Sequence[Point]]) -> Walk[Point]:
     """The points of a grid that win while both their next ones, across and up, do not: a Pareto front.
 
     `rows[i][j]` rises in both directions. From the far end of the first row the walk goes along the border of
-    what wins: up a row after a win, back along the row after a loss. It tries each row's and column's border once.
+    what wins: up a row after a win, back along the row after a loss. Rows that lose from end to end are passed over
+    until one wins; after that the first such row ends the walk.
     """
     front: list[Point] = []
     column, last = len(rows[0]) - 1, -1  # where the row below had its last win
     for row in rows:
         while column >= 0 and not (yield row[column]):
             column -= 1
+        if column < 0 and not front:  # little pruning can lose where more wins
+            column = len(row) - 1
+            continue
         if column < 0:
             break
         if column == last:  # as far along as the row below, and higher: better than that one
