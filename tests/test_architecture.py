@@ -135,19 +135,16 @@ ALLOWED: dict[str, set[str]] = {
     },
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
-        *("phases", "process", "run_folder", "task", "ticket"),
+        *("phases", "process", "run_folder", "seeds", "task", "ticket", "training"),
     },
-    "batch": {
-        *("entries", "errors", "experiment", "methods", "process", "run_folder", "seeds", "storage", "store"),
-        "training",
-    },
+    "batch": {"entries", "errors", "experiment", "methods", "process", "run_folder", "storage", "store"},
     "compare": {"batch", "judge", "schedules", "tables", "wording"},
     "extreme": {"errors", "judge", "methods", "tables", "wording"},
     "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "ticket"},
     "paper": {"methods"},
     "bench": {
-        *("data", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),
-        *("storage", "task", "training"),
+        *("data", "deploy", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),
+        *("storage", "task", "ticket", "ticket_file", "training"),
     },
     "bench.stock": {"data", "errors"},  # a PyG script has no more
 }

@@ -14,14 +14,16 @@ from fastglt.find import Found, check_targets, find
 from fastglt.fitting import as_network
 from fastglt.judge.cost import count_macs
 from fastglt.masks import Masks
-from fastglt.methods import Budget, Method, Targets, make
+from fastglt.methods import Budget, FixedMasks, Method, Targets, make
 from fastglt.methods.own import code_digest
 from fastglt.models import BACKBONES, Backbone, Network
 from fastglt.phases import Progress, train_fixed
 from fastglt.process import keep_freed_memory
 from fastglt.run_folder import RunFolder
+from fastglt.seeds import own_random_state
 from fastglt.task import Task
 from fastglt.ticket import Ticket
+from fastglt.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,14 @@ class Prepared:
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
         }
+
+    def warm_up(self, *, dense: bool = False) -> None:
+        """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
+        method = FixedMasks(budget=self.method.budget) if dense else self.method
+        with own_random_state(self.task.y.device):
+            training = Training(self.network, self.task, method.recipe, seed=0)
+            method.begin(training)
+            training.run_epoch(method)
 
     def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
         """Find the ticket in an open folder, with or without its dense twin; returns the metrics."""

@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ class Entry:
     metrics: Mapping[str, Any]
     folder: str | None = None  # both absolute paths
     ticket: str | None = None
+    revision: str | None = field(default=None, compare=False)  # of the code that made it: the store fills it in
 
 
 def default_path() -> Path:

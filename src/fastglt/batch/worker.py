@@ -17,12 +17,9 @@ from fastglt.batch.plan import OURS, STOPPED, settings_of
 from fastglt.entries import entry_of
 from fastglt.errors import FastGLTError
 from fastglt.experiment import Experiment, Prepared
-from fastglt.methods import FixedMasks, Method
 from fastglt.process import is_out_of_memory
 from fastglt.run_folder import RunFolder
-from fastglt.seeds import own_random_state
 from fastglt.store import Store
-from fastglt.training import Training
 
 _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
 Job = Mapping[str, Any]
@@ -44,16 +41,8 @@ def work(job: Job, told: Connection) -> None:
 
 
 def _run(prepared: Prepared, folder: RunFolder, *, dense: bool) -> dict[str, Any]:
-    _warm_up(prepared, FixedMasks(budget=prepared.method.budget) if dense else prepared.method)
+    prepared.warm_up(dense=dense)
     return prepared.run_dense(folder) if dense else prepared.run(folder, dense=False)
-
-
-def _warm_up(prepared: Prepared, method: Method) -> None:
-    """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
-    with own_random_state(prepared.task.y.device):
-        training = Training(prepared.network, prepared.task, method.recipe, seed=0)
-        method.begin(training)
-        training.run_epoch(method)
 
 
 def _stop_when_told(folder: RunFolder, told: Connection) -> None:

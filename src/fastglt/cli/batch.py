@@ -39,13 +39,14 @@ class Batch:
         from fastglt.compare import Results
 
         runs = plan(experiments, self.out)
-        outcomes, reused = self._finished(runs)
+        outcomes, reused, older = self._finished(runs)
         done = {outcome.run.folder for outcome in outcomes}
         left = [run for run in runs if run.folder not in done]
         if len(outcomes) > reused:
             self._say(f"{len(outcomes) - reused} of {len(runs)} runs are finished already")
         if reused:
-            self._say(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'")
+            other = f", {older} of them made by another revision of fastglt" if older else ""
+            self._say(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'{other}")
         if left:
             several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
             self._say(f"{several} in '{self.out}'")
@@ -62,12 +63,16 @@ class Batch:
                 self._say(f"{_line(outcome)}; {len(runs) - len(outcomes)} left")
         return Results(runs, outcomes)
 
-    def _finished(self, runs: "Sequence[Run]") -> "tuple[list[Outcome], int]":
-        """What need not run, with how many of them from the store; finished folders that are not in it get in."""
+    def _finished(self, runs: "Sequence[Run]") -> "tuple[list[Outcome], int, int]":
+        """What need not run, how many of that the store has, and how many of those other code made.
+
+        Finished folders that are not in the store get in.
+        """
         from fastglt.batch import Outcome
+        from fastglt.provenance import revision
         from fastglt.store import Store
 
-        store, found, reused = Store(self.store), [], 0
+        store, found, reused, older = Store(self.store), [], 0, 0
         for run in runs:
             try:
                 metrics = run.result()
@@ -78,8 +83,9 @@ class Batch:
                 found.append(Outcome(run=run, metrics=metrics))
             elif (entry := store.find(run.key)) is not None:
                 reused += 1
+                older += entry.revision != revision()
                 found.append(Outcome(run=run, metrics=entry.metrics, place=entry.folder))
-        return found, reused
+        return found, reused, older
 
     def _say(self, text: str) -> None:
         if not self.quiet:

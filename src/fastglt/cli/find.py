@@ -129,6 +129,7 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
             metrics, keep = finished, results.ensure
         else:
             with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
+                prepared.warm_up()
                 metrics, keep = prepared.run(folder, reporter.after_epoch), results.record
         both = (prepared.settings, prepared.dense_settings)
         for entry in entries_of_pair(*both, metrics, command="find", folder=out):

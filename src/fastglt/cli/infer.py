@@ -53,6 +53,7 @@ def _find_and_measure(pairs: Pairs, experiment: "Experiment", kept: Kept, repeat
         metrics = finished
         if metrics is None:
             note("finding a ticket")
+            prepared.warm_up()
             metrics = prepared.run(folder, dense=False)
         Store(kept.store).ensure(entry_of(settings, metrics, command="bench infer", folder=folder.path))
     row = _measure(pairs, folder.path / "ticket.safetensors", experiment.dataset, repeats, note)
