@@ -183,3 +183,9 @@ def test_a_verdict_checks_itself(fields: dict[str, Any], reason: str) -> None:
     given = {"seeds": (0,), "dense_scores": (0.5,), "ticket_scores": (0.5,)}
     with pytest.raises(InputError, match=reason):
         Verdict(**(given | fields))
+
+
+def test_equal_scores_and_no_margin_are_told_as_what_they_are() -> None:
+    verdict = Verdict(seeds=(0, 1), dense_scores=(0.8, 0.7), ticket_scores=(0.8, 0.7), margin=0.0)
+    assert verdict.outcome == "undecided"
+    assert verdict.sentence.startswith("Undecided: the ticket scores exactly as dense for every seed")

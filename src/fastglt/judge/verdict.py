@@ -185,6 +185,8 @@ class Verdict:
             lost = f"a loss of more than {points(self.margin)}" if self.margin else "a loss"
             by = f"at level {100 * self.level:g} %" if self._has_spread else f"by {_EQUAL}"
             return f"{found}, and {lost} is shown, {by}"
+        if not self.margin and not any(self.differences):
+            return "the ticket scores exactly as dense for every seed, which a margin of 0 does not let pass"
         link = "but" if self.plain_winning else "and"
         return f"{found}, {link} {self.n} seeds neither rule out {margin} nor show it {tested}"
 
