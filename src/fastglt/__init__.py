@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fastglt.methods import Budget, Method, Targets, register
     from fastglt.models import GAT, GCN, GIN
     from fastglt.ticket import Ticket
+    from fastglt.transfer import transfer_ticket
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ _HOME = {
     "find_ticket": "find",
     "register": "methods",
     "set_threads": "kernels",
+    "transfer_ticket": "transfer",
 }
 
 __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for torch
@@ -75,6 +77,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "find_ticket",
     "register",
     "set_threads",
+    "transfer_ticket",
 ]
 
 

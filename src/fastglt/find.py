@@ -90,11 +90,11 @@ def find(
             )
     others = {name: result.best.scores for name, result in phases.items() if name != "search"}
     seconds = {name: result.seconds for name, result in phases.items()}
-    make_ticket = partial(_ticket, network, task, method, seed)
+    ticket_of = partial(make_ticket, network, task, method, seed)
     return Found(
-        ticket=replace(make_ticket(search.best, others), history=search.history, seconds=seconds),
+        ticket=replace(ticket_of(search.best, others), history=search.history, seconds=seconds),
         phases=phases,
-        rounds=tuple(make_ticket(best, {}, round=best.round) for best in search.rounds),
+        rounds=tuple(ticket_of(best, {}, round=best.round) for best in search.rounds),
     )
 
 
@@ -103,7 +103,7 @@ def check_targets(network: Network, task: Task, method: Method) -> None:
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
 
 
-def _ticket(
+def make_ticket(
     network: Network,
     task: Task,
     method: Method,
@@ -112,6 +112,7 @@ def _ticket(
     others: Mapping[str, Scores],
     **config: Any,
 ) -> Ticket:
+    """The ticket of a best epoch, with the scores of other phases; `config` says more about where it comes from."""
     prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
     state = network.state_dict()
     initial = {name.removeprefix(prefix): value.detach().cpu().clone() for name, value in state.items()}

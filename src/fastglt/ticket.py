@@ -139,3 +139,8 @@ def state_hash(state: Mapping[str, Tensor]) -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
         digest.update(value.view(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def masks_hash(masks: Masks) -> str:
+    """A digest of what masks keep."""
+    return state_hash({"edges": masks.edges.kept, **{name: mask.kept for name, mask in masks.weights.items()}})

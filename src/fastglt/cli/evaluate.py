@@ -1,26 +1,17 @@
 """`fastglt evaluate`: is it a winning ticket?"""
 
 import json
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.arguments import RUN
+from fastglt.cli.arguments import RUN, WHAT
+from fastglt.cli.judging import Loader, judge, print_verdict
 from fastglt.cli.lists import read_seeds
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, run_settings, task_of
-from fastglt.errors import InputError, require
-
-if TYPE_CHECKING:
-    from fastglt.judge import Contest, Verdict
-    from fastglt.task import Task
-    from fastglt.ticket import Ticket
-
-WHAT = "What to judge"
+from fastglt.cli.tickets import OwnDataset, OwnSplitSeed
+from fastglt.errors import require
 
 EXAMPLES = (
     "Examples: [bold]fastglt evaluate runs/a[/] (ten seeds, margin 1 point) · "
@@ -63,147 +54,13 @@ def evaluate(
     require("not be negative", threads=threads)
     chosen = read_seeds(seeds)
     use_machine(threads)
-    load = _Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=fresh_init)
+    load = Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=fresh_init)
     judged = [load.open(path) for path in dict.fromkeys(tickets)]
     documents = []
     for one in judged:
-        verdict = _judge(one, chosen, margin, level, machine_settings(threads, device), store, quiet=quiet)
+        verdict = judge(one, chosen, margin, level, machine_settings(threads, device), store, quiet=quiet)
         documents.append(one.document(verdict))
         if not json_output:
-            _print(documents[-1], verdict)
+            print_verdict(documents[-1], verdict)
     if json_output:
         typer.echo(json.dumps(documents[0] if len(documents) == 1 else documents))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Judged:
-    """A ticket that is ready to be judged."""
-
-    file: Path
-    dataset: str
-    contest: "Contest"
-    same_split: bool | None  # as the search's; None if nobody knows
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What is judged."""
-        ticket = self.contest.ticket
-        return {
-            "ticket": str(self.file.absolute()),
-            "dataset": self.dataset,
-            "model": ticket.model["name"],
-            "method": ticket.config["method"],
-            "graph_sparsity": ticket.graph_sparsity,
-            "weight_sparsity": ticket.weight_sparsity,
-        }
-
-    def document(self, verdict: "Verdict") -> dict[str, Any]:
-        """The whole result as plain values."""
-        from fastglt.container import nan_as_null
-
-        return {
-            **self.facts,
-            "ticket": str(self.file),
-            "metric": self.contest.task.metric,
-            "fresh_init": self.contest.fresh_init,
-            "same_split": self.same_split,
-            "epochs": self.contest.budget.epochs,
-            **verdict.as_dict(),
-            **nan_as_null(self.contest.search_scores()),
-        }
-
-
-@dataclass
-class _Loader:
-    """Opens tickets with their tasks; tickets on one graph and split share the task."""
-
-    dataset: str | None
-    split_seed: int | None
-    data_root: Path | None
-    directed: bool = field(kw_only=True)
-    device: str = field(kw_only=True)
-    fresh_init: bool = field(kw_only=True)
-    known: "dict[tuple[Any, Any], tuple[str, Task]]" = field(default_factory=dict, init=False)
-
-    def open(self, path: Path) -> _Judged:
-        """A ticket, checked as far as it can be before anything is trained."""
-        from fastglt.judge import Contest
-
-        ticket, file = open_ticket(path)
-        if ticket.model["name"] == "pyg":
-            raise InputError(
-                f"the command line can only build fastglt's own models (got '{path}' of a user's model, "
-                f"{ticket.model['class']}); use fastglt.evaluate(ticket, model, data) in Python"
-            )
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            name, task = self._task(ticket, file)
-            contest = Contest.prepare(ticket, None, task, fresh_init=self.fresh_init)
-        for message in dict.fromkeys(str(warning.message) for warning in caught):
-            typer.echo(f"warning: {path}: {message}", err=True)
-        recorded = run_settings(file).get("labels_and_split")
-        same = None if recorded is None else recorded == task.digests["labels_and_split"]
-        if same is False:
-            what = "labels or split are not the search's, which may have been trained on what are test nodes now"
-            typer.echo(f"warning: {path}: {what}", err=True)
-        return _Judged(file=file, dataset=name, contest=contest, same_split=same)
-
-    def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task]":
-        recorded = run_settings(file)
-        key = (recorded.get("dataset"), recorded.get("split_seed"))
-        if key not in self.known or self.known[key][1].graph.fingerprint != ticket.graph_fingerprint:
-            found = dataset_of(file, self.dataset, self.split_seed, self.data_root, directed=self.directed)
-            self.known[key] = (found.name, task_of(ticket, found).to(self.device))
-        return self.known[key]
-
-
-def _judge(
-    judged: _Judged,
-    seeds: Sequence[int],
-    margin: float,
-    level: float,
-    machine: dict[str, Any],
-    store: Path,
-    *,
-    quiet: bool,
-) -> "Verdict":
-    from fastglt.cli.progress import Reporter, stop_cleanly
-    from fastglt.judge.memory import StoredTrainings
-    from fastglt.store import Store
-
-    memory = StoredTrainings(Store(store), machine, judged.facts)
-    with stop_cleanly(memory), Reporter(quiet=quiet) as reporter:
-
-        def progress(phase: str, training: Any, epochs: int) -> None:
-            reporter.after_epoch(phase, training, epochs)
-            memory.after_epoch()
-
-        verdict = judged.contest.verdict(seeds, margin=margin, level=level, memory=memory, progress=progress)
-    if memory.recalled and not quiet:
-        typer.echo(f"{memory.recalled} of {2 * len(seeds)} trainings were in '{store}' already", err=True)
-    return verdict
-
-
-def _print(document: dict[str, Any], verdict: "Verdict") -> None:
-    from rich.console import Console
-
-    from fastglt.tables import empty_table, print_wide
-    from fastglt.wording import mean_and_deviation, percent, signed
-
-    removed = (f"{percent(document[f'{part}_sparsity'])} %" for part in ("graph", "weight"))
-    kind = f"{document['dataset']} · {document['model']} · {document['method']}"
-    title = "{}: {} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
-    metric = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}[document["metric"]]
-    between = f"{100 * (1 - 2 * verdict.level):g} % interval"
-    what = f"test {metric} in %"
-    table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
-    start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
-    scores = [mean_and_deviation(document[f"{side}_mean"], document[f"{side}_std"]) for side in ("dense", "ticket")]
-    interval = "–" if verdict.n < 2 else " to ".join(map(signed, verdict.interval))
-    table.add_row(f"{start}, n = {verdict.n}", *scores, signed(verdict.difference), interval)
-    table.add_row("end of the search", "", percent(document["search_test"]))
-    table.add_row("… with edge scores 1", "", percent(document["search_unweighted_test"]))
-    console = Console()
-    print_wide(title, table, console)
-    for line in filter(None, (verdict.sentence, verdict.power_note)):
-        console.print(line, highlight=False, soft_wrap=True)

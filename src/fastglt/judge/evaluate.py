@@ -15,7 +15,7 @@ from fastglt.methods.base import Budget
 from fastglt.models import Network, PyGNetwork
 from fastglt.phases import PhaseResult, Progress, score_state, train_fixed
 from fastglt.task import Task
-from fastglt.ticket import Ticket, state_hash
+from fastglt.ticket import Ticket, masks_hash, state_hash
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -103,13 +103,12 @@ class Contest:
     def _settings(self, start: Network, masks: Masks | None, seed: int) -> dict[str, Any]:
         """All that decides a training's result but machine and versions; nothing of the masks for dense."""
         shape = {key: value for key, value in start.spec.items() if key != "seed"}  # Θ0 itself has a digest
-        kept = None if masks is None else {"edges": masks.edges, **masks.weights}
         return {
             **self.task.digests,
             "metric": self.task.metric,
             "model": shape,
             "initial": state_hash(start.state_dict()),
-            "masks": None if kept is None else state_hash({name: mask.kept for name, mask in kept.items()}),
+            "masks": None if masks is None else masks_hash(masks),
             "epochs": self.budget.epochs,
             **asdict(self.budget.recipe),
             "seed": seed,

@@ -1,0 +1,148 @@
+"""`fastglt transfer`: a ticket's masks on another network or another graph."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli import arguments
+from fastglt.cli.arguments import LONG, RUN, WHAT
+from fastglt.cli.judging import Loader, judge, print_verdict
+from fastglt.cli.lists import read_seeds
+from fastglt.cli.options import as_file_name, given
+from fastglt.cli.tickets import OwnSplitSeed, dataset_of, open_ticket, run_settings
+from fastglt.errors import require
+
+if TYPE_CHECKING:
+    from fastglt.methods import Budget
+    from fastglt.models import Network
+    from fastglt.task import Task
+    from fastglt.ticket import Ticket
+
+EXAMPLES = (
+    "Examples: [bold]fastglt transfer runs/a --model gat[/] (the graph mask under another backbone) · "
+    "[bold]fastglt transfer runs/a --seed 7[/] (both masks under other initial weights) · "
+    "[bold]fastglt transfer runs/a --dataset my/later.npz[/] (the weight masks on another graph)"
+)
+
+
+def transfer(
+    ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
+    model: Annotated[
+        str | None, typer.Option(help="gcn, gin or gat (default: the ticket's).", rich_help_panel=WHAT)
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Another graph (default: the ticket's).", rich_help_panel=WHAT)
+    ] = None,
+    split_seed: OwnSplitSeed = None,
+    seed: Annotated[int, typer.Option(help="Decides the new initial weights.", rich_help_panel=WHAT)] = 0,
+    seeds: Annotated[str, typer.Option(help="Of the verdict, as in 0-9 or 0,2,5.", rich_help_panel=WHAT)] = "0-9",
+    margin: arguments.Margin = 0.01,
+    level: arguments.Level = 0.05,
+    hidden: Annotated[
+        int | None, typer.Option(help="Width of the hidden layer (default: the ticket's).", rich_help_panel=LONG)
+    ] = None,
+    oneshot_epochs: arguments.OneshotEpochs = None,
+    denoise_epochs: arguments.DenoiseEpochs = None,
+    lr: arguments.LearningRate = None,
+    weight_decay: arguments.WeightDecay = None,
+    threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
+    device: arguments.Device = "cpu",
+    data_root: arguments.DataRoot = None,
+    directed: arguments.Directed = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the new ticket (default: runs/ and what it is).", rich_help_panel=RUN),
+    ] = None,
+    store: arguments.Store = arguments.STORE,
+    quiet: arguments.Quiet = False,
+    json_output: arguments.AsJson = False,
+) -> None:
+    """Take a ticket's masks over to another network or graph, train them there, and judge.
+
+    The edge mask goes along on the same graph, a weight mask where a matrix has
+    the same name and shape; what does not fit stays whole. The new ticket is
+    kept, and judged as `fastglt evaluate` does.
+    """
+    from fastglt.experiment import machine_settings, use_machine
+    from fastglt.fitting import as_network
+    from fastglt.judge.verdict import check_rule
+    from fastglt.task import Task
+
+    check_rule(margin, level)
+    require("not be negative", threads=threads, seed=seed)
+    chosen = read_seeds(seeds)
+    use_machine(threads)
+    source, file = open_ticket(ticket)
+    found = dataset_of(file, dataset, split_seed, data_root, directed=directed)
+    task = Task.from_tensors(found.tensors, metric=found.metric).to(device)
+    width = hidden or source.model.get("hidden", 512)
+    network = as_network(model or source.model["name"], task, hidden=width, seed=seed)
+    epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
+    budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
+    machine = machine_settings(threads, device)
+    facts = {"dataset": found.name, "split_seed": split_seed or run_settings(file).get("split_seed", 0)}
+    folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, quiet=quiet)
+    judged = Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=False).open(folder)
+    verdict = judge(judged, chosen, margin, level, machine, store, quiet=quiet)
+    document = {**judged.document(verdict), "taken": judged.contest.ticket.config["taken"]}
+    if json_output:
+        typer.echo(json.dumps(document))
+        return
+    taken = document["taken"]
+    parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
+    typer.echo(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'.")
+    print_verdict(document, verdict)
+
+
+def _budget(dataset: str, model: str, given_values: dict[str, Any]) -> "Budget":
+    """The paper's budget for the pair, but for what was said."""
+    from fastglt.methods import Budget
+    from fastglt.paper import budget_for
+
+    values = {**asdict(budget_for(dataset, model)), **given_values}
+    return Budget(**{**values, "interval": min(values["interval"], values["denoise_epochs"])})
+
+
+def _train(
+    source: "Ticket",
+    network: "Network",
+    task: "Task",
+    budget: "Budget",
+    seed: int,
+    facts: dict[str, Any],
+    out: Path | None,
+    *,
+    quiet: bool,
+) -> Path:
+    """Make the new ticket in a folder of its own, unless it is there; gives the folder."""
+    from fastglt.cli.progress import Reporter, stop_cleanly
+    from fastglt.container import nan_as_null
+    from fastglt.run_folder import RunFolder, settings_digest
+    from fastglt.ticket import masks_hash
+    from fastglt.transfer import Fit
+    from fastglt.transfer import transfer as train
+
+    Fit.of(source, network, task)  # whatever does not fit is better told before anything is written
+    settings = {
+        **facts,
+        **task.digests,
+        "model": network.spec,
+        "method": "transfer",
+        "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
+        "masks": masks_hash(source.masks),
+        "seed": seed,
+        **asdict(budget),
+    }
+    name = f"transfer-{as_file_name(facts['dataset'])}-{network.spec['name']}-{settings_digest(settings)}"
+    folder = RunFolder(out or Path("runs") / name, settings)
+    with folder.open() as finished, stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
+        if finished is None:
+            made = train(
+                source, network, task, seed=seed, budget=budget, journal=folder, progress=reporter.after_epoch
+            )
+            made.save(folder.path / "ticket.safetensors")
+            folder.complete({"seed": seed, **nan_as_null(made.scores)}, {})
+    return folder.path

@@ -1,0 +1,48 @@
+"""`fastglt transfer`, end to end on a tiny graph."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import TINY, Cli
+
+SHORT = ("--oneshot-epochs", "2", "--denoise-epochs", "4", "--threads", "1", "--seeds", "0,1")
+
+
+@pytest.fixture
+def ticket(find: Cli, tmp_path: Path) -> Path:
+    assert find("--quiet", "--out", tmp_path / "found").code == 0
+    return tmp_path / "found"
+
+
+def test_a_graph_mask_under_another_backbone_is_judged_and_kept(cli: Cli, ticket: Path, tmp_path: Path) -> None:
+    command = ("transfer", ticket, "--model", "gat", *SHORT, "--out", tmp_path / "moved")
+    result = cli(*command, "--json")
+    assert result.code == 0, result.err
+    found = result.document
+    assert found["taken"]["edges"] is True
+    assert found["taken"]["matrices"] == []
+    assert (found["model"], found["method"], found["n"]) == ("gat", "transfer", 2)
+    assert found["graph_sparsity"] == 0.2
+    assert found["ticket_scores"][0] == found["search_test"]  # the seed it was trained with
+    again = cli(*command)
+    assert again.code == 0, again.err
+    assert "Taken over: the edge mask." in again.out
+    assert "4 of 4 trainings were in" in again.err
+    judged = cli("evaluate", tmp_path / "moved", "--seeds", "0,1", "--threads", "1", "--json")
+    assert judged.document["ticket_scores"] == found["ticket_scores"]
+
+
+def test_weight_masks_go_to_another_graph(cli: Cli, ticket: Path, tmp_path: Path) -> None:
+    other = TINY.replace("edges=200", "edges=150")
+    result = cli("transfer", ticket, "--dataset", other, *SHORT, "--out", tmp_path / "moved")
+    assert result.code == 0, result.err
+    assert "Taken over: the mask of layer1.weight, the mask of layer2.weight." in result.out
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_written(cli: Cli, ticket: Path, tmp_path: Path) -> None:
+    other = TINY.replace("edges=200", "edges=150")
+    result = cli("transfer", ticket, "--dataset", other, *SHORT, "--hidden", "9", "--out", tmp_path / "moved")
+    assert result.code == 2
+    assert "nothing of the ticket fits" in result.err
+    assert not (tmp_path / "moved").exists()
