@@ -140,6 +140,7 @@ ALLOWED: dict[str, set[str]] = {
     "batch": {"entries", "errors", "experiment", "methods", "process", "run_folder", "storage", "store"},
     "compare": {"batch", "judge", "schedules", "tables", "wording"},
     "extreme": {"errors", "judge", "methods", "tables", "wording"},
+    "serve": {"deploy", "errors", "kernels"},
     "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "ticket"},
     "paper": {"methods"},
     "bench": {

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import bench, compare, data, diff, evaluate, extreme, find, methods, runs, show, tune
+from fastglt.cli import bench, compare, data, diff, evaluate, extreme, find, methods, runs, serve, show, tune
 from fastglt.errors import FastGLTError
 from fastglt.process import is_out_of_memory
 
@@ -37,6 +37,7 @@ _add("methods", methods.methods, methods.EXAMPLES)
 _add("runs", runs.runs, runs.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
+_add("serve", serve.serve, serve.EXAMPLES)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 _add("tune", tune.tune, tune.EXAMPLES)

@@ -1,0 +1,177 @@
+"""The service: one predictor behind a few addresses."""
+
+import reprlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import torch
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import generate_latest
+from pydantic import BaseModel, Field
+
+from fastglt import __version__
+from fastglt.deploy import Predictor
+from fastglt.errors import InputError
+from fastglt.serve.gate import RETRY_AFTER, Gate
+from fastglt.serve.limits import Limits
+from fastglt.serve.metrics import Counted, Metrics
+from fastglt.serve.questions import Answer, Question, Refusal, question_model
+from fastglt.serve.worker import Worker
+
+_PATHS = frozenset({"/", "/predict", "/healthz", "/metrics", "/docs", "/openapi.json"})
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Refusal, "description": "The body is not JSON."},
+    408: {"model": Refusal, "description": "The request did not arrive in time."},
+    413: {"model": Refusal, "description": "The body is too long."},
+    415: {"model": Refusal, "description": "The body is not declared as application/json."},
+    422: {"model": Refusal, "description": "The question does not fit this service; the detail says where."},
+    503: {"model": Refusal, "description": "Too much to do, or no answer in time; Retry-After says when to ask."},
+}
+_SHOWN = 5  # mistakes of one request that are told
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring, _SHORT.maxlong = 2, 3, 3, 40, 40
+
+
+class About(BaseModel):
+    """What is served."""
+
+    service: str = "fastglt"
+    version: str
+    ticket: str | None = Field(description="SHA-256 of the ticket's file.")
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    limits: dict[str, int | float]
+    docs: str = "/docs"
+
+
+class Health(BaseModel):
+    """Whether questions are answered."""
+
+    status: str
+
+
+def make_app(predictor: Predictor, *, limits: Limits | None = None, ticket: str | None = None) -> FastAPI:
+    """An ASGI app that serves a predictor, also one of your own PyG model; `fastglt.serve.run` runs it.
+
+    `ticket` is a digest that every answer carries. The predictor runs with as many threads as `fastglt.set_threads`
+    has set.
+    """
+    limits = limits or Limits()
+    scores = predictor.logits()
+    if not bool(torch.isfinite(scores).all()):
+        raise InputError("a ticket that is served must give finite scores (got NaN or infinity)")
+    about = About(
+        version=__version__,
+        ticket=ticket,
+        nodes=predictor.graph.num_nodes,
+        edges=predictor.graph.num_edges,
+        features=predictor.x.num_features,
+        classes=scores.shape[1],
+        limits=vars(limits),
+    )
+    metrics = Metrics()
+    worker = Worker(predictor, metrics, most=limits.max_nodes, threads=torch.get_num_threads())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with worker.running():
+            yield
+
+    app = FastAPI(
+        title="fastglt serve",
+        version=__version__,
+        summary="Classes of nodes, predicted by a graph lottery ticket.",
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.add_middleware(Gate, path="/predict", limits=limits, metrics=metrics)
+    app.add_middleware(Counted, metrics=metrics, paths=_PATHS)  # the last one added is outside
+    app.add_exception_handler(RequestValidationError, _explain)
+    app.add_exception_handler(400, _unreadable)
+    app.add_exception_handler(InputError, _refuse)
+    app.add_exception_handler(Exception, _hide)
+    _add_routes(app, about, worker, metrics)
+    model = question_model(about.nodes, about.features, limits)
+    app.post("/predict", response_model=Answer, responses=_REFUSALS)(_predicting(model, about, worker, limits))
+    return app
+
+
+def _add_routes(app: FastAPI, about: About, worker: Worker, metrics: Metrics) -> None:
+    @app.get("/")
+    async def describe() -> About:
+        """What is served, and its limits."""
+        return about
+
+    @app.get("/healthz", responses={503: {"model": Health, "description": "It is starting or stopping."}})
+    async def health(response: Response) -> Health:
+        """200 if questions are answered, 503 if not."""
+        if worker.ready:
+            return Health(status="ready")
+        response.status_code = 503
+        return Health(status="not ready")
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def report() -> PlainTextResponse:
+        """For Prometheus."""
+        return PlainTextResponse(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
+
+
+def _predicting(
+    model: type[Question], about: About, worker: Worker, limits: Limits
+) -> Callable[..., Awaitable[Answer]]:
+    async def predict(question: Question) -> Answer:
+        """The classes of nodes of the graph, or of new ones that exist for this request only."""
+        if not worker.ready:
+            raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
+        try:
+            found = await worker.ask(question, limits.timeout)
+        except TimeoutError:
+            detail = f"an answer may take {limits.timeout:g} s; try again, or ask for less"
+            raise HTTPException(503, detail, RETRY_AFTER) from None
+        return Answer(**vars(found), ticket=about.ticket, version=about.version)
+
+    predict.__annotations__["question"] = model  # with this graph's numbers in it
+    return predict
+
+
+async def _explain(_: Request, error: Exception) -> JSONResponse:
+    """What was wrong and where. Nothing of the input is repeated but its beginning, in ASCII: it may be NaN, a
+    megabyte long, or no Unicode.
+    """
+    assert isinstance(error, RequestValidationError)
+    mistakes = error.errors()[:_SHOWN]
+    if any(mistake["type"] == "json_invalid" for mistake in mistakes):
+        where = f"{mistakes[0]['ctx']['error']}, at character {mistakes[0]['loc'][-1]}"
+        return JSONResponse({"detail": _ascii(f"the body must be JSON (got {where})")}, 400)
+    return JSONResponse({"detail": _ascii("; ".join(map(_mistake, mistakes)))}, 422)
+
+
+def _mistake(mistake: dict[str, Any]) -> str:
+    where = ".".join(str(part)[:40] for part in mistake["loc"])
+    message = str(mistake["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message} (got {_SHORT.repr(mistake['input'])})"
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()
+
+
+async def _unreadable(_: Request, error: Exception) -> JSONResponse:
+    """The parser has given up for another reason than the grammar."""
+    return JSONResponse(
+        {"detail": "the body must be JSON in UTF-8, not nested deeply, without endless numbers"}, 400
+    )
+
+
+async def _refuse(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, 422)
+
+
+async def _hide(_: Request, error: Exception) -> JSONResponse:
+    """Which line failed is the log's business."""
+    return JSONResponse({"detail": "internal error"}, 500)

@@ -1,0 +1,29 @@
+"""How much one service takes on, so that no client can fill its memory or its time."""
+
+from dataclasses import dataclass
+
+from fastglt.errors import InputError, require
+
+_LONGEST = 3600.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What is refused instead of tried.
+
+    `queue` counts every request to predict from its first byte to its answer: those being read, those that wait
+    and those that are computed. It times `max_body` bounds the memory that clients can claim.
+    """
+
+    queue: int = 64  # requests under way at a time; one more gets 503
+    max_body: int = 4 * 2**20  # bytes; more gets 413
+    max_nodes: int = 10_000  # asked for in one request, and predicted in one go
+    max_new_nodes: int = 100  # of one request
+    max_new_edges: int = 10_000  # of one request
+    timeout: float = 10.0  # seconds to send a request (then 408), and again to wait for its answer (then 503)
+
+    def __post_init__(self) -> None:
+        require("be at least 1", queue=self.queue, max_body=self.max_body, max_nodes=self.max_nodes)
+        require("not be negative", max_new_nodes=self.max_new_nodes, max_new_edges=self.max_new_edges)
+        if not 0 < self.timeout <= _LONGEST:
+            raise InputError(f"timeout must lie in (0, {_LONGEST:g}] seconds (got {self.timeout})")

@@ -1,0 +1,70 @@
+"""`fastglt serve`, as a process of its own."""
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Cli
+
+SERVE = "import sys; from fastglt.cli import main; sys.argv = ['fastglt', *sys.argv[1:]]; main()"
+
+
+def ask(address: str, question: Any) -> Any:
+    body, kind = json.dumps(question).encode(), {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{address}/predict", body, kind), timeout=20) as answer:
+        return json.load(answer)
+
+
+def test_serves_a_run_until_it_is_interrupted(find: Cli, tmp_path: Path) -> None:
+    find("--quiet", "--out", tmp_path / "run")
+    command = [sys.executable, "-c", SERVE, "serve", str(tmp_path / "run"), "--port", "0", "--threads", "1"]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            line = process.stdout.readline()
+            address = line.split(" at ")[1].split()[0]
+            file = tmp_path / "run" / "ticket.safetensors"
+            assert line.startswith(f"serving {file} at http://127.0.0.1:")
+            assert f"(API page: {address}/docs)" in line
+            answer = ask(address, {"nodes": [0, 79]})
+            assert answer["nodes"] == [0, 79]
+            assert answer["ticket"] == hashlib.sha256(file.read_bytes()).hexdigest()
+            new = {"features": {"indices": [[3]], "values": [[1.0]]}, "edges": [[80, 4]]}
+            assert ask(address, {"new_nodes": new})["nodes"] == [80]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("--queue", 0, "queue must be at least 1 (got 0)"),
+        ("--timeout", 0, "timeout must lie in (0, 3600] seconds (got 0.0)"),
+        ("--threads", -1, "threads must not be negative (got -1)"),
+        ("--port", 70000, "port must lie in 0 … 65535 (got 70000)"),
+        ("--log-level", "loud", "(got 'loud')"),
+        ("--host", "256.0.0.1", "host must be an address of this machine"),
+    ],
+)
+def test_wrong_options_are_explained(cli: Cli, tmp_path: Path, option: str, value: Any, reason: str) -> None:
+    result = cli("serve", tmp_path / "none.safetensors", option, value)
+    assert result.code == 2
+    assert reason in result.err
+
+
+def test_a_missing_extra_is_named(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastglt.cli.serve._NEEDED", ("fastapi", "no_such_module"))
+    result = cli("serve", tmp_path)
+    assert result.code == 1
+    assert "fastglt serve needs no_such_module; run pip install 'fastglt[serve]'" in result.err

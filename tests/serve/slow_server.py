@@ -1,0 +1,10 @@
+"""A service that takes half a second for each answer, as a process that signals can be sent to."""
+
+from fastglt import set_threads
+from fastglt.serve import Limits, make_app, run
+from tests.serve.servers import slow_predictor
+
+if __name__ == "__main__":
+    set_threads(1)
+    # one node at a time: nothing is predicted together
+    run(make_app(slow_predictor(0.5), limits=Limits(max_nodes=1, timeout=30)), port=0)
