@@ -133,6 +133,7 @@ ALLOWED: dict[str, set[str]] = {
         *("container", "errors", "fitting", "graph", "masks", "methods", "models", "phases", "scores", "seeds"),
         *("store", "task", "ticket", "training", "wording"),
     },
+    "transfer": {"errors", "find", "fitting", "masks", "methods", "models", "phases", "task", "ticket"},
     "experiment": {
         *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
         *("phases", "process", "run_folder", "seeds", "task", "ticket", "training"),
@@ -141,7 +142,7 @@ ALLOWED: dict[str, set[str]] = {
     "compare": {"batch", "judge", "schedules", "tables", "wording"},
     "extreme": {"errors", "judge", "methods", "tables", "wording"},
     "serve": {"deploy", "errors", "kernels"},
-    "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "ticket"},
+    "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "storage", "ticket"},
     "paper": {"methods"},
     "bench": {
         *("data", "deploy", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),

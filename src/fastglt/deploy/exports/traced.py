@@ -1,0 +1,134 @@
+"""Programs that run without Python code of ours: `torch.export` and ONNX."""
+
+import contextlib
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+from fastglt.deploy.exports.portable import portable
+from fastglt.deploy.predictor import Predictor
+from fastglt.errors import InputError, MachineError
+from fastglt.features import Features
+from fastglt.models import PyGNetwork
+from fastglt.models.pyg_checks import message_passing_layers
+
+
+def make_torch(predictor: Predictor) -> dict[str, bytes]:
+    """A program from x [nodes, features] to class scores; the graph is part of it."""
+    file = io.BytesIO()
+    with _quiet():
+        torch.export.save(_program(predictor), file)
+    return {"ticket.pt2": file.getvalue()}
+
+
+def read_torch(path: Path, x: Tensor) -> Tensor:
+    """Class scores from the file."""
+    with _quiet():
+        found: Tensor = torch.export.load(path).module()(x)
+    return found
+
+
+def make_onnx(predictor: Predictor) -> dict[str, bytes]:
+    """A model with one input, x, and one output, scores; the graph is part of it."""
+    _require_onnx()
+    program = _program(predictor)
+    with _quiet(), _refusing("ONNX"):
+        model = torch.onnx.export(
+            program, dynamo=True, verbose=False, input_names=["x"], output_names=["scores"], optimize=True
+        )
+        assert model is not None
+        return {"ticket.onnx": model.model_proto.SerializeToString()}
+
+
+def read_onnx(path: Path, x: Tensor) -> Tensor:
+    """Class scores from the file, by ONNX Runtime."""
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(path, providers=["CPUExecutionProvider"])
+    return torch.from_numpy(session.run(["scores"], {"x": x.numpy()})[0])
+
+
+class UsersModel(nn.Module):
+    """A user's model on the pruned graph, which is part of it, with each edge's score on its messages.
+
+    Tracing skips PyG's hooks, by which the network itself is scored: here the layers' `message` is wrapped instead.
+    """
+
+    def __init__(self, network: PyGNetwork, predictor: Predictor) -> None:
+        super().__init__()
+        self.network, self.graph = copy.deepcopy(network).cpu(), predictor.graph.to("cpu")
+        if predictor.score is None:
+            return
+        edges = self.graph.column_edge[self.graph.column_edge < self.graph.num_edges]  # self-loops come last
+        self.register_buffer("score", predictor.score.cpu()[edges])
+        for layer in message_passing_layers(self.network.module):
+            layer.message = self._scored(layer, layer.message)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class scores."""
+        features = cast(Features, SimpleNamespace(dense=x))  # real ones count their zeros, which no tracer can
+        return self.network(features, self.graph)  # type: ignore[no-any-return]
+
+    def _scored(self, layer: Any, message: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def scored(*inputs: Any, **named: Any) -> Tensor:
+            out = message(*inputs, **named)
+            score = cast(Tensor, self.score)
+            loops = score.new_ones(out.shape[layer.node_dim] - score.numel())
+            shape = [1] * out.dim()
+            shape[layer.node_dim] = -1
+            return out * torch.cat([score, loops]).to(out.dtype).view(shape)
+
+        return scored
+
+
+def _program(predictor: Predictor) -> ExportedProgram:
+    network = predictor.network
+    if isinstance(network, PyGNetwork):
+        module: nn.Module = UsersModel(network, predictor).eval()
+    else:
+        module = portable(network, predictor.graph, predictor.score)
+    with _quiet(), _refusing("torch.export"), torch.no_grad():
+        return torch.export.export(module, (predictor.x.dense.cpu(),), strict=False)
+
+
+def _require_onnx() -> None:
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        try:
+            __import__(name)
+        except ImportError:
+            raise MachineError(f"ONNX needs {name}, which is not there; pip install 'fastglt[onnx]'") from None
+
+
+@contextlib.contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """A model that cannot be traced is its owner's affair; the tracer's first line tells why."""
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{what} cannot trace the model ({reason}); try another format") from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the tracers tell about their own insides."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "torch.fx", "onnxscript")]
+    before = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
