@@ -20,6 +20,7 @@ from fastglt.serve.server import address, listen, make_server
 from tests.helpers import house, randn
 
 NODES, FEATURES, CLASSES = 7, 4, 3
+NEW = {"new_nodes": {"features": [[1.0, 0.0, 0.0, 2.0]], "edges": [[7, 0]]}}  # a question that is computed
 ENOUGH = 20.0  # seconds that no test should need
 
 
@@ -33,7 +34,7 @@ def small_predictor() -> Predictor:
 
 
 class Slow(Predictor):
-    """Takes its time for some nodes, and notes which."""
+    """Takes its time for new nodes, and notes what it was asked."""
 
     pause: ClassVar[float] = 0.2
     asked: ClassVar[list[list[int]]] = []

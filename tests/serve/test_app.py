@@ -216,7 +216,7 @@ def test_a_failure_shows_nothing_of_the_inside() -> None:
     app = make_app(Broken(**vars(small_predictor())))
     with TestClient(app, raise_server_exceptions=False) as client:
         for _ in range(2):  # one failure does not stop the service
-            response = client.post("/predict", json={"nodes": [0]})
+            response = client.post("/predict", json=new())
             assert (response.status_code, response.json()) == (500, {"detail": "internal error"})
         assert 'fastglt_requests_total{path="/predict",status="500"} 2.0' in client.get("/metrics").text
 

@@ -12,7 +12,7 @@ import pytest
 
 from fastglt.serve import Limits, make_app
 
-from .servers import ENOUGH, metric, served, slow_predictor, small_predictor, wait_until
+from .servers import ENOUGH, NEW, metric, served, slow_predictor, small_predictor, wait_until
 
 HEAD = "POST /predict HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
 
@@ -87,9 +87,9 @@ def test_a_client_that_leaves_is_forgotten(base: str) -> None:
 
 
 def test_one_request_too_many_is_told_to_come_again() -> None:
-    app = make_app(slow_predictor(0.3), limits=Limits(queue=2, max_nodes=1))
+    app = make_app(slow_predictor(0.3), limits=Limits(queue=2))
     with served(app) as base, ThreadPoolExecutor(2) as threads:
-        first = [threads.submit(httpx.post, f"{base}/predict", json={"nodes": [0]}) for _ in range(2)]
+        first = [threads.submit(httpx.post, f"{base}/predict", json=NEW) for _ in range(2)]
         wait_until(base, "fastglt_requests_under_way", 2)
         refused = httpx.post(f"{base}/predict", json={"nodes": [0]})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -101,9 +101,9 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
 
 def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
     slow = slow_predictor(0.6)
-    with served(make_app(slow, limits=Limits(timeout=0.2, max_nodes=1))) as base, ThreadPoolExecutor(3) as threads:
+    with served(make_app(slow, limits=Limits(timeout=0.2))) as base, ThreadPoolExecutor(3) as threads:
         began = time.monotonic()
-        futures = [threads.submit(httpx.post, f"{base}/predict", json={"nodes": [i]}) for i in range(3)]
+        futures = [threads.submit(httpx.post, f"{base}/predict", json=NEW) for _ in range(3)]
         answers = [future.result() for future in futures]
         assert time.monotonic() - began < ENOUGH
         assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "1")] * 3

@@ -15,7 +15,7 @@ import pytest
 from fastglt.errors import InputError
 from fastglt.serve.server import address, listen, run
 
-from .servers import ENOUGH, wait_until
+from .servers import ENOUGH, NEW, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,9 @@ def slow_process() -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 def ask(base: str, threads: ThreadPoolExecutor, count: int) -> list["Future[httpx.Response]"]:
     """So many questions at once, all of them accepted when this returns."""
-    found = [threads.submit(httpx.post, f"{base}/predict", json={"nodes": [i]}, timeout=60) for i in range(count)]
+    found = [
+        threads.submit(httpx.post, f"{base}/predict", json={"nodes": [i], **NEW}, timeout=60) for i in range(count)
+    ]
     wait_until(base, "fastglt_requests_under_way", count)
     return found
 
@@ -49,7 +51,7 @@ def test_what_was_accepted_is_answered_and_nothing_else_before_it_ends() -> None
         assert process.poll() is None
         answers = [question.result() for question in questions]
         assert [(answer.status_code, answer.json()["nodes"]) for answer in answers] == [
-            (200, [i]) for i in range(4)
+            (200, [i, 7]) for i in range(4)
         ]
         assert process.wait(ENOUGH) == 0
         assert process.stderr is not None

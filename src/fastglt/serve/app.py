@@ -62,20 +62,17 @@ def make_app(predictor: Predictor, *, limits: Limits | None = None, ticket: str 
     has set.
     """
     limits = limits or Limits()
-    scores = predictor.logits()
-    if not bool(torch.isfinite(scores).all()):
-        raise InputError("a ticket that is served must give finite scores (got NaN or infinity)")
+    metrics = Metrics()
+    worker = Worker(predictor, metrics, threads=torch.get_num_threads())
     about = About(
         version=__version__,
         ticket=ticket,
         nodes=predictor.graph.num_nodes,
         edges=predictor.graph.num_edges,
         features=predictor.x.num_features,
-        classes=scores.shape[1],
+        classes=worker.scores.shape[1],
         limits=vars(limits),
     )
-    metrics = Metrics()
-    worker = Worker(predictor, metrics, most=limits.max_nodes, threads=torch.get_num_threads())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

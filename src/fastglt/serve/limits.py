@@ -17,7 +17,7 @@ class Limits:
 
     queue: int = 64  # requests under way at a time; one more gets 503
     max_body: int = 4 * 2**20  # bytes; more gets 413
-    max_nodes: int = 10_000  # asked for in one request, and predicted in one go
+    max_nodes: int = 10_000  # asked for in one request
     max_new_nodes: int = 100  # of one request
     max_new_edges: int = 10_000  # of one request
     timeout: float = 10.0  # seconds to send a request (then 408), and again to wait for its answer (then 503)

@@ -6,7 +6,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
-_REQUESTS = (1, 2, 4, 8, 16, 32, 64, 128)
 _CLIENT_LEFT = 499  # no answer was sent; a status that proxies use for it
 
 
@@ -30,9 +29,6 @@ class Metrics:
             "fastglt_requests_under_way", "Requests to predict without an answer yet.", registry=home
         )
         self.nodes = Counter("fastglt_nodes_predicted", "Nodes whose class was predicted.", registry=home)
-        self.together = Histogram(
-            "fastglt_batch_requests", "Requests that were predicted together.", buckets=_REQUESTS, registry=home
-        )
 
 
 class Counted:

@@ -1,13 +1,14 @@
-"""The one thread that runs the predictor, and the requests that wait for it.
+"""Who computes answers, and the requests that wait for it.
 
-One, because its kernels use all cores by themselves: a second would wait for the same cores, and compiled loops
-must not be entered from two threads at once. Small requests that wait together are predicted together, in one
-neighbourhood.
+The graph does not change while it is served, so the scores of its own nodes are computed once and looked up. New
+nodes are computed, one request after the other: they change their neighbours' degrees, and other requests must not
+notice. One thread does it, because its kernels use all cores by themselves: a second would wait for the same cores,
+and compiled loops must not be entered from two threads at once.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +33,12 @@ class Found:
     classes: list[int]
     probabilities: list[list[float]] | None
 
+    @staticmethod
+    def of(nodes: list[int], scores: Tensor, *, probabilities: bool) -> "Found":
+        """From a row of scores for each node."""
+        shares = scores.double().softmax(1).round(decimals=_DIGITS).tolist() if probabilities else None
+        return Found(nodes, scores.argmax(1).tolist(), shares)
+
 
 @dataclass(frozen=True, eq=False)
 class _Job:
@@ -42,9 +49,11 @@ class _Job:
 class Worker:
     """Answers questions in the order they came; only inside `running`."""
 
-    def __init__(self, predictor: Predictor, metrics: Metrics, *, most: int, threads: int) -> None:
+    def __init__(self, predictor: Predictor, metrics: Metrics, *, threads: int) -> None:
+        self.scores = predictor.logits().cpu()  # of all nodes
+        if not bool(torch.isfinite(self.scores).all()):
+            raise InputError("a ticket that is served must give finite scores (got NaN or infinity)")
         self._predictor, self._metrics, self._threads = predictor, metrics, threads
-        self._most = most  # nodes that are predicted together
         self._waiting: deque[_Job] = deque()
         self._filled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -69,46 +78,33 @@ class Worker:
 
     async def ask(self, question: Question, timeout: float) -> Found:
         """The answer, or TimeoutError; nobody computes what nobody waits for any more."""
-        job = _Job(question, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
-        self._tell()
-        async with asyncio.timeout(timeout):
-            return await job.found
+        if question.new_nodes is None:
+            scores = self.scores[question.nodes]
+            found = Found.of(question.nodes, scores, probabilities=question.probabilities)
+        else:
+            job = _Job(question, asyncio.get_running_loop().create_future())
+            self._waiting.append(job)
+            self._tell()
+            async with asyncio.timeout(timeout):
+                found = await job.found
+        self._metrics.nodes.inc(len(found.nodes))
+        return found
 
     async def _run(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
         while await self._filled.wait():
-            jobs = self._next()
-            self._tell()
-            if not jobs:
-                continue
-            questions = [job.question for job in jobs]
-            try:
-                found = await loop.run_in_executor(thread, answer, self._predictor, questions)
-            except Exception as error:  # theirs alone: the next ones are answered
-                for job in jobs:
-                    if not job.found.done():
-                        job.found.set_exception(error)
-                continue
-            self._metrics.together.observe(len(jobs))
-            self._metrics.nodes.inc(sum(len(one.nodes) for one in found))
-            for job, one in zip(jobs, found, strict=True):
-                if not job.found.done():
-                    job.found.set_result(one)
-
-    def _next(self) -> list[_Job]:
-        """The first that waits; with it those behind it that fit, as long as none has new nodes."""
-        jobs: list[_Job] = []
-        size = 0
-        while self._waiting:
-            question = self._waiting[0].question
-            size += len(question.nodes)
-            if jobs and (size > self._most or question.new_nodes or jobs[0].question.new_nodes):
-                break
             job = self._waiting.popleft()
-            if not job.found.done():
-                jobs.append(job)
-        return jobs
+            self._tell()
+            if job.found.done():  # given up
+                continue
+            try:
+                found = await loop.run_in_executor(thread, answer, self._predictor, job.question)
+            except Exception as error:  # its own: the next ones are answered
+                if not job.found.done():
+                    job.found.set_exception(error)
+            else:
+                if not job.found.done():
+                    job.found.set_result(found)
 
     def _tell(self) -> None:
         self._metrics.waiting.set(len(self._waiting))
@@ -118,27 +114,12 @@ class Worker:
             self._filled.clear()
 
 
-def answer(predictor: Predictor, questions: Sequence[Question]) -> list[Found]:
-    """The classes for one question with new nodes, or for any number without: new nodes change their
-    neighbours' degrees, and other questions must not notice.
-    """
-    new = questions[0].new_nodes
-    nodes = [question.nodes for question in questions]
-    if new is not None:
-        assert len(questions) == 1
-        before = predictor.graph.num_nodes
-        predictor = predictor.with_nodes(*new.tensors(predictor.x.num_features))
-        nodes = [[*nodes[0], *range(before, predictor.graph.num_nodes)]]
-    asked = torch.tensor([node for some in nodes for node in some], dtype=torch.int64)
-    scores = predictor.logits(asked).detach().cpu()
+def answer(predictor: Predictor, question: Question) -> Found:
+    """The classes of the nodes that were asked for, then of the new ones, all on the grown graph."""
+    assert question.new_nodes is not None
+    grown = predictor.with_nodes(*question.new_nodes.tensors(predictor.x.num_features))
+    nodes = [*question.nodes, *range(predictor.graph.num_nodes, grown.graph.num_nodes)]
+    scores = grown.logits(torch.tensor(nodes)).detach().cpu()
     if not bool(torch.isfinite(scores).all()):
         raise InputError("the features of new nodes must give finite scores (got infinity); use smaller ones")
-    parts = torch.split(scores, [len(some) for some in nodes])
-    return [_found(*one) for one in zip(questions, nodes, parts, strict=True)]
-
-
-def _found(question: Question, nodes: list[int], scores: Tensor) -> Found:
-    probabilities = None
-    if question.probabilities:
-        probabilities = scores.double().softmax(1).round(decimals=_DIGITS).tolist()
-    return Found(nodes, scores.argmax(1).tolist(), probabilities)
+    return Found.of(nodes, scores, probabilities=question.probabilities)
