@@ -9,7 +9,23 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import bench, compare, data, diff, evaluate, extreme, find, methods, runs, serve, show, tune
+from fastglt.cli import (
+    bench,
+    compare,
+    data,
+    diff,
+    evaluate,
+    export,
+    extreme,
+    find,
+    methods,
+    predict,
+    runs,
+    serve,
+    show,
+    transfer,
+    tune,
+)
 from fastglt.errors import FastGLTError
 from fastglt.process import is_out_of_memory
 
@@ -37,6 +53,9 @@ _add("methods", methods.methods, methods.EXAMPLES)
 _add("runs", runs.runs, runs.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
+_add("transfer", transfer.transfer, transfer.EXAMPLES)
+_add("predict", predict.predict, predict.EXAMPLES)
+_add("export", export.export, export.EXAMPLES)
 _add("serve", serve.serve, serve.EXAMPLES)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

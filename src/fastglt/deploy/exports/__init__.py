@@ -52,11 +52,7 @@ def export(predictor: Predictor, path: str | Path, *, to: str) -> Exported:
     What was written is read again, in a place of its own, and compared with the masked network; only then does it
     come to `path`.
     """
-    if to not in FORMATS:
-        raise unknown_name("format", to, FORMATS)
-    chosen, path = FORMATS[to], Path(path)
-    if chosen.suffix and path.suffix != chosen.suffix:
-        raise InputError(f"a file for {to} must be named …{chosen.suffix} (got '{path}')")
+    chosen, path = check(to, Path(path)), Path(path)
     contents = chosen.make(predictor)
     difference = _difference(predictor, chosen, contents)
     targets = {path if chosen.suffix else path / name: content for name, content in contents.items()}
@@ -65,6 +61,16 @@ def export(predictor: Predictor, path: str | Path, *, to: str) -> Exported:
     return Exported(
         files={str(target): len(content) for target, content in targets.items()}, max_difference=difference
     )
+
+
+def check(to: str, path: Path) -> Format:
+    """The format of that name, if the path's ending is its."""
+    if to not in FORMATS:
+        raise unknown_name("format", to, FORMATS)
+    suffix = FORMATS[to].suffix
+    if suffix and path.suffix != suffix:
+        raise InputError(f"a file for {to} must be named …{suffix} (got '{path}')")
+    return FORMATS[to]
 
 
 def _difference(predictor: Predictor, chosen: Format, contents: Mapping[str, bytes]) -> float:

@@ -1,0 +1,61 @@
+"""A ticket and its graph from what a user typed, compiled to answer questions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fastglt.cli import arguments
+from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, task_of
+from fastglt.errors import InputError
+
+if TYPE_CHECKING:
+    from fastglt.deploy import Predictor
+    from fastglt.task import Task
+
+TicketPath = Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")]
+
+
+@dataclass(frozen=True)
+class OwnGraph:
+    """The options that name a ticket's graph."""
+
+    dataset: OwnDataset = None
+    split_seed: OwnSplitSeed = None
+    data_root: arguments.DataRoot = None
+    directed: arguments.Directed = False
+    other_graph: Annotated[
+        bool,
+        typer.Option(
+            "--other-graph",
+            help="Use the ticket on a graph that is not its own; it must have as many edges.",
+            rich_help_panel=arguments.RUN,
+        ),
+    ] = False
+
+
+def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task]":
+    """The predictor, without trials of layouts, which only pay for many answers; and the task it is about."""
+    from fastglt.deploy.compiling import compile_for
+    from fastglt.task import Task
+
+    ticket, file = open_ticket(path)
+    if ticket.model["name"] == "pyg":
+        raise InputError(
+            f"the command line takes tickets of gcn, gin and gat (got a user's model, {ticket.model['class']}); "
+            "fastglt.compile_ticket(ticket, data, model) takes it in Python"
+        )
+    dataset = dataset_of(file, graph.dataset, graph.split_seed, graph.data_root, directed=graph.directed)
+    if graph.other_graph:
+        task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
+        _check_width(int(ticket.model["in_channels"]), task.x.num_features)
+    else:
+        task = task_of(ticket, dataset)
+    predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
+    return predictor, task
+
+
+def _check_width(needed: int, got: int) -> None:
+    if got != needed:
+        raise InputError(f"the ticket reads {needed} features of each node (got a graph with {got})")

@@ -1,0 +1,163 @@
+"""`fastglt predict`: the class of each node, by a ticket."""
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli import arguments
+from fastglt.cli.compiled import OwnGraph, TicketPath, compiled
+from fastglt.cli.gather import gather
+from fastglt.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fastglt.task import Task
+
+EXAMPLES = (
+    "Examples: [bold]fastglt predict runs/a[/] · "
+    "[bold]fastglt predict runs/a --nodes 0-9,15[/] · "
+    "[bold]fastglt predict cora.safetensors --dataset cora --nodes ids.txt --out predictions.csv[/]"
+)
+_ROWS = 10  # of the table on a screen
+_SUFFIXES = (".npz", ".csv")
+
+
+@gather
+def predict(
+    ticket: TicketPath,
+    graph: OwnGraph,
+    nodes: Annotated[
+        str | None, typer.Option(help="As in 0-9,15, or a file with one id on a line (default: every node).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write nodes, classes and probabilities to a .npz or .csv file.")
+    ] = None,
+    json_output: arguments.AsJson = False,
+) -> None:
+    """Predict the class of every node, or of some, with the ticket's trained network on its pruned graph.
+
+    Without --out the first rows are shown; with --json, all of them are printed. Where test nodes are among those
+    asked for, the score on them is told.
+    """
+    if out is not None and out.suffix not in _SUFFIXES:
+        raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
+    predictor, task = compiled(ticket, graph)
+    chosen = read_nodes(nodes, task.graph.num_nodes)
+    logits = predictor.logits(chosen)
+    probabilities = logits.softmax(1)
+    facts = _facts(task, chosen, logits)
+    if out is not None:
+        from fastglt.storage import write_atomically
+
+        write_atomically(out, _content(out.suffix, chosen, probabilities))
+        facts["out"] = str(out)
+    if json_output:
+        rows = {} if out is not None else {"predictions": _rows(chosen, probabilities)}
+        typer.echo(json.dumps({**facts, **rows}))
+    else:
+        _print(facts, [] if out is not None else _rows(chosen[:_ROWS], probabilities[:_ROWS]))
+
+
+def read_nodes(text: str | None, num_nodes: int) -> "Tensor":
+    """Node ids in the order asked for: a list with ranges, or a file with one id on a line; None is every node.
+
+    >>> read_nodes("2-4, 0", 9).tolist()
+    [2, 3, 4, 0]
+    """
+    import torch
+
+    if text is None:
+        return torch.arange(num_nodes)
+    if re.fullmatch(r"[\d\s,-]+", text):
+        parts, where = text.split(","), f"'{text}'"
+    else:
+        parts, where = _lines(Path(text)), f"in '{text}'"
+    found: list[int] = []
+    for part in filter(None, map(str.strip, parts)):
+        match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{part}', {where})")
+        last = int(match[2] or match[1])
+        if last >= num_nodes:
+            raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {last}, {where})")
+        found += range(int(match[1]), last + 1)
+    if not found:
+        raise InputError(f"nodes must be at least one (got none, {where})")
+    return torch.tensor(found)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except FileNotFoundError:
+        raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{path}')") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"the file of nodes cannot be read: {reason} (got '{path}')") from None
+
+
+def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
+    """How many, and how well on the test nodes among them; a score that cannot be computed is null."""
+    import torch
+
+    tested = torch.isin(chosen, task.test)
+    labels = task.y[chosen[tested]]
+    one_class = task.metric == "roc_auc" and labels.unique().numel() < 2  # type: ignore[no-untyped-call]
+    score = math.nan if one_class else task.score(logits[tested], chosen[tested])
+    return {
+        "nodes": chosen.numel(),
+        "classes": logits.shape[1],
+        "metric": task.metric,
+        "test_nodes": int(tested.sum()),
+        "test_score": None if math.isnan(score) else score,
+    }
+
+
+def _rows(chosen: "Tensor", probabilities: "Tensor") -> list[dict[str, Any]]:
+    columns = zip(chosen.tolist(), probabilities.argmax(1).tolist(), probabilities.tolist(), strict=True)
+    return [{"node": node, "class": kind, "probabilities": shares} for node, kind, shares in columns]
+
+
+def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor") -> bytes:
+    if suffix == ".npz":
+        import numpy as np
+
+        file = io.BytesIO()
+        arrays = {"nodes": chosen, "classes": probabilities.argmax(1), "probabilities": probabilities}
+        np.savez(file, allow_pickle=False, **{name: value.numpy() for name, value in arrays.items()})
+        return file.getvalue()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["node", "class", *(f"p{i}" for i in range(probabilities.shape[1]))])
+    for row in _rows(chosen, probabilities):
+        writer.writerow([row["node"], row["class"], *(f"{share:.7g}" for share in row["probabilities"])])
+    return text.getvalue().encode()
+
+
+def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    from fastglt.cli.tables import percent
+    from fastglt.tables import empty_table, print_table
+
+    console = Console()
+    if rows:
+        table = empty_table("node", "class", "probability")
+        for row in rows:
+            table.add_row(str(row["node"]), str(row["class"]), f"{max(row['probabilities']):.3f}")
+        print_table(table, console)
+    rest = facts["nodes"] - len(rows)
+    if "out" in facts:
+        typer.echo(f"{facts['nodes']:,} predictions written to {facts['out']}")
+    elif rest:
+        typer.echo(f"… and {rest:,} more; --out writes them all")
+    if facts["test_score"] is not None:
+        label = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}[facts["metric"]]
+        typer.echo(f"{label} on the {facts['test_nodes']:,} test nodes among them: {percent(facts['test_score'])}")

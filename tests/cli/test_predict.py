@@ -1,0 +1,128 @@
+"""`fastglt predict`."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fastglt import Ticket, compile_ticket
+from fastglt.cli.predict import read_nodes
+from fastglt.data import load
+from fastglt.errors import InputError
+from tests.toy_data import USER_MODELS, quick_ticket, toy_data
+
+from .conftest import TINY, Cli
+
+
+@pytest.fixture
+def run(find: Cli, tmp_path: Path) -> Path:
+    """The folder of a finished run."""
+    assert find("--quiet", "--out", tmp_path / "run").code == 0
+    return tmp_path / "run"
+
+
+def probabilities(run: Path) -> torch.Tensor:
+    """As Python gives them."""
+    data = load(TINY).data
+    return compile_ticket(Ticket.load(run / "ticket.safetensors", data), data, layout="dense").logits().softmax(1)
+
+
+def test_every_node_and_the_score_of_the_search(cli: Cli, run: Path) -> None:
+    found = cli("predict", run, "--json").document
+    expected = probabilities(run)
+    rows = found.pop("predictions")
+    assert [row["node"] for row in rows] == list(range(80))
+    assert [row["class"] for row in rows] == expected.argmax(1).tolist()
+    np.testing.assert_allclose([row["probabilities"] for row in rows], expected, atol=1e-6)
+    scores = cli("show", run, "--json").document["scores"]
+    tests = int(load(TINY).tensors["test_mask"].sum())
+    assert found == {
+        "nodes": 80,
+        "classes": 3,
+        "metric": "accuracy",
+        "test_nodes": tests,
+        "test_score": pytest.approx(scores["search_test"]),
+    }
+
+
+def test_a_table_of_the_first_nodes(cli: Cli, run: Path) -> None:
+    lines = cli("predict", run).out.splitlines()
+    top = probabilities(run).max(1)
+    assert lines[2].split() == ["0", str(int(top.indices[0])), f"{float(top.values[0]):.3f}"]
+    assert lines[-2] == "… and 70 more; --out writes them all"
+    assert lines[-1].startswith("accuracy on the ")
+    assert lines[-1].endswith(" %")
+
+
+def test_some_nodes_from_a_list_or_a_file(cli: Cli, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_text("7\n\n3\n 7 \n")
+    for nodes, ids in (("5,0-2", [5, 0, 1, 2]), (tmp_path / "ids.txt", [7, 3, 7])):
+        rows = cli("predict", run, "--nodes", nodes, "--json").document["predictions"]
+        assert [row["node"] for row in rows] == ids
+        np.testing.assert_allclose([row["probabilities"] for row in rows], probabilities(run)[ids], atol=1e-6)
+
+
+def test_files(cli: Cli, run: Path, tmp_path: Path) -> None:
+    expected = probabilities(run)
+    text = cli("predict", run, "--out", tmp_path / "new" / "a.npz").out
+    assert "80 predictions written to" in text
+    with np.load(tmp_path / "new" / "a.npz") as file:
+        assert file["nodes"].tolist() == list(range(80))
+        assert file["classes"].tolist() == expected.argmax(1).tolist()
+        np.testing.assert_allclose(file["probabilities"], expected, atol=1e-6)
+    found = cli("predict", run, "--nodes", "9,4", "--out", tmp_path / "a.csv", "--json").document
+    assert found["out"] == str(tmp_path / "a.csv")
+    assert "predictions" not in found
+    rows = list(csv.reader((tmp_path / "a.csv").read_text().splitlines()))
+    assert rows[0] == ["node", "class", "p0", "p1", "p2"]
+    assert [row[:2] for row in rows[1:]] == [[str(node), str(int(expected[node].argmax()))] for node in (9, 4)]
+    np.testing.assert_allclose([list(map(float, row[2:])) for row in rows[1:]], expected[[9, 4]], atol=1e-6)
+
+
+def test_no_test_nodes_have_no_score(cli: Cli, run: Path) -> None:
+    train = int(load(TINY).tensors["train_mask"].nonzero()[0])
+    found = cli("predict", run, "--nodes", train, "--json").document
+    assert (found["test_nodes"], found["test_score"]) == (0, None)
+    assert "accuracy" not in cli("predict", run, "--nodes", train).out
+
+
+def test_another_graph_only_on_request(cli: Cli, run: Path) -> None:
+    other = f"{TINY},seed=1"
+    result = cli("predict", run, "--dataset", other)
+    assert (result.code, "found on another graph" in result.err) == (2, True), result.err
+    with pytest.warns(UserWarning, match="features differ"):
+        found = cli("predict", run, "--dataset", other, "--other-graph", "--json")
+    assert len(found.document["predictions"]) == 80
+    wider = cli("predict", run, "--dataset", TINY.replace("16", "17"), "--other-graph")
+    assert (wider.code, "reads 16 features of each node (got a graph with 17)" in wider.err) == (2, True)
+
+
+def test_wrong_questions(cli: Cli, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(b"\xff\xfe\x00")
+    for arguments, message in (
+        (("--nodes", "3,80"), "nodes must lie in 0 … 79 (got 80, '3,80')"),
+        (("--nodes", "none.txt"), "a file with one id on a line (got 'none.txt')"),
+        (("--nodes", tmp_path / "picture"), "it is not text"),
+        (("--out", "a.txt"), "written to .npz or .csv (got 'a.txt')"),
+    ):
+        result = cli("predict", run, *arguments)
+        assert (result.code, message in result.err) == (2, True), result.err
+
+
+def test_a_users_model_is_told_where_to_go(cli: Cli, tmp_path: Path) -> None:
+    quick_ticket(USER_MODELS["GCN"](), toy_data(), isolated=False).save(tmp_path / "ticket.safetensors")
+    result = cli("predict", tmp_path, "--dataset", TINY)
+    assert (result.code, "fastglt.compile_ticket(ticket, data, model)" in result.err) == (2, True), result.err
+
+
+@pytest.mark.parametrize("text", ["4-2", "1--2", "-1", ",", "1,2 3"])
+def test_lists_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match="nodes must be"):
+        read_nodes(text, 10)
+
+
+def test_a_huge_range_is_refused_before_it_is_made() -> None:
+    with pytest.raises(InputError, match=r"nodes must lie in 0 … 9 \(got 999999999999, "):
+        read_nodes("0-999999999999", 10)
