@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import SplitMatrix, project
+from fastglt.kernels.frozen import SplitMatrix, narrow_sum, padded, project
 
 
 def sparse(rows: int, columns: int, share: float, seed: int) -> Tensor:
@@ -28,7 +28,7 @@ def as_csr(matrix: Tensor) -> tuple[CSR, Tensor]:
 @pytest.mark.usefixtures("backend")
 def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, activation: str) -> None:
     adjacency, dense = sparse(rows, columns, 0.3, 0), torch.randn(columns, width)
-    bias, weight = torch.randn(width), torch.randn(width, 4)
+    bias, weight = torch.randn(width), torch.randn(width, 16)
     function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
     expected = function(adjacency @ dense + bias) @ weight
     torch.testing.assert_close(
@@ -38,12 +38,21 @@ def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, a
 
 @pytest.mark.usefixtures("backend")
 def test_heads_may_have_parts_of_any_width() -> None:
-    adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 2)
+    adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 8)
     csr, values = as_csr(adjacency)
     heads = torch.stack([values, 2 * values, -values], 1)
     scaled = torch.cat([adjacency @ dense[:, :4], adjacency @ (-dense[:, 4:])], 1)  # the second head has no columns
     found = project(csr, heads, dense, bias, weight, activation="relu", bounds=(0, 4, 4, 9))
     torch.testing.assert_close(found, torch.relu(scaled + bias) @ weight, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("classes", [1, 7, 8, 9])
+def test_narrow_rows_are_summed_with_their_padding(classes: int) -> None:
+    adjacency, dense, bias = sparse(70, 15, 0.4, 1), torch.randn(15, classes), torch.randn(classes)
+    found = narrow_sum(*as_csr(adjacency), padded(dense), padded(bias))
+    torch.testing.assert_close(found[:, :classes], adjacency @ dense + bias, rtol=1e-4, atol=1e-5)
+    assert not found[:, classes:].any()
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 100])

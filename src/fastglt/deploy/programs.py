@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fastglt.kernels import aggregate, attention, head_dots
-from fastglt.kernels.frozen import project
+from fastglt.kernels import attention, head_dots
+from fastglt.kernels.frozen import narrow_sum, padded, project
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
@@ -74,8 +74,8 @@ class GCNProgram(Program):
         into, out, bias = state["layer1.weight"], state["layer2.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "relu")
         self.matrices, self.live_units = (into[:, hidden.live],), hidden.live.numel()
-        self._bias, self._out = bias[hidden.live], out[hidden.live]
-        self._shift, self._last = hidden.shift, state["layer2.bias"]
+        self._bias, self._out, self._classes = bias[hidden.live], padded(out[hidden.live]), out.shape[1]
+        self._shift, self._last = padded(hidden.shift), padded(state["layer2.bias"])
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
         """Symmetric norms."""
@@ -84,20 +84,23 @@ class GCNProgram(Program):
     def finish(self, products: Sequence[Tensor], hops: tuple[Hop, Hop], prepared: tuple[Tensor, ...]) -> Tensor:
         """The hidden units are multiplied by W while they are at hand, and never written down."""
         y = project(hops[0].csr, prepared[0], products[0], self._bias, self._out, activation="relu")
-        return aggregate(hops[1].csr, prepared[1], y.add_(self._shift), self._last)
+        return narrow_sum(hops[1].csr, prepared[1], y.add_(self._shift), self._last)[:, : self._classes]
 
 
 class GINProgram(Program):
     """The mean of a read-out of the hidden units and of a second hop over their product with another matrix."""
 
     def __init__(self, state: State, *, mean: bool) -> None:
-        out = torch.cat([state["layer2.weight"], state["weight_readout"]], 1)
+        passed, read = padded(state["layer2.weight"]), padded(state["weight_readout"])
+        self._classes = state["layer2.weight"].shape[1]
+        out = torch.cat([passed, read], 1)
         into, bias = state["layer1.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "relu")
         self.matrices, self.live_units = (into[:, hidden.live],), hidden.live.numel()
         self._bias, self._out = bias[hidden.live], out[hidden.live]
-        self._shift = hidden.shift + torch.cat([torch.zeros_like(state["bias_readout"]), state["bias_readout"]])
-        self._last, self._mean = state["layer2.bias"], mean
+        readout = padded(state["bias_readout"])
+        self._shift = hidden.shift + torch.cat([torch.zeros_like(readout), readout])
+        self._last, self._mean = padded(state["layer2.bias"]), mean
         self._eps = state["layer1.eps"], state["layer2.eps"]
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
@@ -112,7 +115,8 @@ class GINProgram(Program):
         """Both products of the hidden units are taken while they are at hand."""
         both = project(hops[0].csr, prepared[0], products[0], self._bias, self._out, activation="relu")
         passed, read = both.add_(self._shift).chunk(2, dim=1)
-        return (hops[1].of_receivers(read) + aggregate(hops[1].csr, prepared[1], passed, self._last)) / 2
+        total = hops[1].of_receivers(read) + narrow_sum(hops[1].csr, prepared[1], passed, self._last)
+        return total[:, : self._classes] / 2
 
 
 class GATProgram(Program):
@@ -127,10 +131,12 @@ class GATProgram(Program):
         )
         self.live_units = hidden.live.numel()
         self.matrices = into[:, hidden.live], head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
-        self._bias, self._out, self._shift = bias[hidden.live], out[hidden.live], hidden.shift
+        self._bias, self._out, self._classes = bias[hidden.live], padded(out[hidden.live]), out.shape[1]
+        self._shift = padded(hidden.shift)
         edges = torch.arange(heads + 1, device=into.device) * (into.shape[1] // heads)
         self._bounds = tuple(torch.searchsorted(hidden.live, edges).tolist())
-        self._last, self._slope = state["layer2.bias"], slope
+        self._looks = padded(self._looks)
+        self._last, self._slope = padded(state["layer2.bias"]), slope
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
         """The edges' scores alone: attention depends on the features."""
@@ -142,7 +148,8 @@ class GATProgram(Program):
         values = self._attention(halves, hops[0], prepared[:1])
         y = project(hops[0].csr, values, z, self._bias, self._out, activation="elu", bounds=self._bounds)
         halves = head_dots(y.add_(self._shift), self._looks).flatten(1)
-        return aggregate(hops[1].csr, self._attention(halves, hops[1], prepared[1:]), y, self._last)
+        values = self._attention(halves, hops[1], prepared[1:]).squeeze(1)
+        return narrow_sum(hops[1].csr, values, y, self._last)[:, : self._classes]
 
     def _attention(self, halves: Tensor, hop: Hop, score: tuple[Tensor, ...]) -> Tensor:
         source, target = halves.chunk(2, dim=1)

@@ -3,14 +3,18 @@
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _OPTIONS, _ROW, ELU, RELU, _add, _dot, _elu, _relu
+from fastglt.kernels._loops import _OPTIONS, _ROW, ELU, RELU, _add, _elu, _relu
+from fastglt.kernels.frozen import LANES
 
 _ROWS = 32  # that one thread takes at a time, sharing a buffer
 
 
 @njit(**_OPTIONS)
 def project(indptr, indices, values, bounds, dense, bias, activation, columns, out):  # type: ignore[no-untyped-def]
-    """out[i] = activation(Σ_k values[k] · dense[indices[k]] + bias) · columnsᵀ; the sum never leaves the cache."""
+    """out[i] = activation(Σ_k values[k] · dense[indices[k]] + bias) · columnsᵀ; the sum never leaves the cache.
+
+    There are LANES columns, or a multiple of that.
+    """
     rows = out.shape[0]
     for block in prange((rows + _ROWS - 1) // _ROWS):
         total = np.empty(dense.shape[1], dense.dtype)
@@ -24,8 +28,25 @@ def project(indptr, indices, values, bounds, dense, bias, activation, columns, o
                 _elu(total, bias)
             else:
                 _add(total, dense.dtype.type(1), bias)
-            for c in range(columns.shape[0]):
-                out[i, c] = _dot(total, columns[c])
+            for c in range(0, columns.shape[0], 4):
+                _four_dots(total, columns[c], columns[c + 1], columns[c + 2], columns[c + 3], out[i, c : c + 4])
+
+
+@njit(**_OPTIONS)
+def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-untyped-def]
+    """out[i] = Σ_k values[k] · dense[indices[k]] + bias for rows of LANES numbers, or a multiple of that."""
+    rows = out.shape[0]
+    for block in prange((rows + _ROWS - 1) // _ROWS):
+        for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
+            for low in range(0, out.shape[1], LANES):
+                row = out[i, low : low + LANES]
+                for c in range(LANES):
+                    row[c] = bias[low + c]
+                for k in range(indptr[i], indptr[i + 1]):
+                    value = values[k]
+                    other = dense[indices[k], low : low + LANES]
+                    for c in range(LANES):
+                        row[c] += value * other[c]
 
 
 @njit(**_OPTIONS)
@@ -43,6 +64,19 @@ def mixed(indptr, indices, values, split, block, pointers, columns, weights, out
             _scatter(
                 values[k, 0], columns[pointers[f] : pointers[f + 1]], weights[pointers[f] : pointers[f + 1]], row
             )
+
+
+@njit(**_ROW)
+def _four_dots(x, a, b, c, d, out):  # type: ignore[no-untyped-def]
+    """Four dot products with one reading of x."""
+    zero = x.dtype.type(0)
+    p, q, r, s = zero, zero, zero, zero
+    for k in range(x.shape[0]):
+        p += x[k] * a[k]
+        q += x[k] * b[k]
+        r += x[k] * c[k]
+        s += x[k] * d[k]
+    out[0], out[1], out[2], out[3] = p, q, r, s
 
 
 @njit(**_ROW)

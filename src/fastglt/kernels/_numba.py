@@ -125,18 +125,22 @@ def project(
     return out
 
 
+def narrow_sum(csr: CSR, values: Tensor, dense: Tensor, bias: Tensor) -> Tensor:
+    """See `fastglt.kernels.frozen.narrow_sum`."""
+    out = dense.new_empty(csr.num_rows, dense.shape[1])
+    work = 2 * csr.num_entries * dense.shape[1]  # rows so short are far from the best speed
+    _run(work, _frozen_loops.narrow_sum, *csr.arrays, *_arrays(values, dense, bias, out))
+    return out
+
+
 def mixed(csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor) -> Tensor:
     """See `fastglt.kernels.frozen.SplitRows.product`."""
     out = block.new_empty(csr.num_rows, block.shape[1])
+    pointers, columns = rest.arrays
+    unsigned = columns.view(np.uint32)  # a number that cannot be negative need not be checked for it
+    arrays = _arrays(values.unsqueeze(1), split, block)
     work = csr.num_entries * block.shape[1]
-    _run(
-        work,
-        _frozen_loops.mixed,
-        *csr.arrays,
-        *_arrays(values.unsqueeze(1), split, block),
-        *rest.arrays,
-        *_arrays(weights, out),
-    )
+    _run(work, _frozen_loops.mixed, *csr.arrays, *arrays, pointers, unsigned, *_arrays(weights, out))
     return out
 
 

@@ -70,6 +70,11 @@ def project(
     return finish(torch.cat(parts, 1), bias, activation, None) @ weight
 
 
+def narrow_sum(csr: CSR, values: Tensor, dense: Tensor, bias: Tensor) -> Tensor:
+    """See `fastglt.kernels.frozen.narrow_sum`."""
+    return spmm(csr, values.unsqueeze(1), dense) + bias
+
+
 def mixed(csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor) -> Tensor:
     """See `fastglt.kernels.frozen.SplitRows.product`."""
     scattered = block.new_zeros(rest.num_rows, rest.num_columns)

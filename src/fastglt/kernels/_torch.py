@@ -17,6 +17,7 @@ from fastglt.kernels._plain import (
     head_dots_backward,
     matmul,
     mixed,
+    narrow_sum,
     project,
     zero_outside,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "head_dots_backward",
     "matmul",
     "mixed",
+    "narrow_sum",
     "project",
     "sddmm",
     "spmm",

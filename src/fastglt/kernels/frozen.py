@@ -8,6 +8,8 @@ from torch import Tensor
 from fastglt.kernels import _server
 from fastglt.kernels.csr import CSR
 
+LANES = 8  # columns that are summed at once
+
 
 def project(
     csr: CSR,
@@ -19,7 +21,7 @@ def project(
     activation: str,
     bounds: tuple[int, ...] | None = None,
 ) -> Tensor:
-    """``activation(csr · dense + bias) · weight`` in one pass over the rows, for a weight of few columns.
+    """``activation(csr · dense + bias) · weight`` in one pass over the rows, for a `padded` weight of few columns.
 
     `values` has one column for each head; head h's part of dense's columns is bounds[h] to bounds[h + 1].
     """
@@ -27,6 +29,21 @@ def project(
     bounds = bounds or (0, dense.shape[1])
     found: Tensor = _server(dense, "numba").project(csr, values, bounds, dense, bias, activation, weight)
     return found
+
+
+def narrow_sum(csr: CSR, values: Tensor, dense: Tensor, bias: Tensor) -> Tensor:
+    """``csr · dense + bias`` for a `padded` matrix of few columns."""
+    found: Tensor = _server(dense, "numba").narrow_sum(csr, values, dense, bias)
+    return found
+
+
+def padded(tensor: Tensor) -> Tensor:
+    """With zeros after its last dimension, up to a multiple of what is summed at once.
+
+    >>> padded(torch.ones(2, 3)).shape, padded(torch.ones(9)).shape
+    (torch.Size([2, 8]), torch.Size([16]))
+    """
+    return torch.nn.functional.pad(tensor, (0, -tensor.shape[-1] % LANES))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
