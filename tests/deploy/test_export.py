@@ -127,6 +127,14 @@ def test_deeper_gin_is_for_pyg(tmp_path: Path) -> None:
         export(predictor, tmp_path / "a.npz", to="npz")
 
 
+@pytest.mark.parametrize("to", ["torch", "onnx"])
+def test_a_program_does_not_hold_the_features(tmp_path: Path, to: str) -> None:
+    graph, x = house(), word_features(7, 20_000, 1)
+    predictor = frozen(backbone("gcn", 20_000, share=0.0001), graph, x, None, "dense")
+    path = tmp_path / f"a{FORMATS[to].suffix}"
+    assert sum(export(predictor, path, to=to).files.values()) < 4 * 7 * 20_000
+
+
 @pytest.fixture
 def without_fastglt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """For processes that are started from here on."""

@@ -24,9 +24,10 @@ from fastglt.models.pyg_checks import message_passing_layers
 
 def make_torch(predictor: Predictor) -> dict[str, bytes]:
     """A program from x [nodes, features] to class scores; the graph is part of it."""
-    file = io.BytesIO()
+    file, program = io.BytesIO(), _program(predictor)
+    program.example_inputs = None  # the features, which need not be in the file
     with _quiet():
-        torch.export.save(_program(predictor), file)
+        torch.export.save(program, file)
     return {"ticket.pt2": file.getvalue()}
 
 
