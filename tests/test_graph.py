@@ -303,3 +303,22 @@ def test_data_without_edge_index_is_refused() -> None:
 def test_a_mask_of_another_size_is_refused() -> None:
     with pytest.raises(InputError, match=r"one entry for each of 7 elements \(got shape \(6,\)\)"):
         house().prune(Mask.full([6]))
+
+
+def messages_of(hop: Hop, receivers: Tensor) -> Tensor:
+    """What each of some nodes hears from each node of the house."""
+    everyone = torch.arange(7)
+    rows = everyone if hop.receivers is None else hop.receivers
+    columns = everyone if hop.senders is None else hop.senders
+    heard = torch.zeros(7, 7)
+    heard[rows[hop.csr.rows], columns[hop.csr.indices.long()]] = hop.symmetric_norm
+    return heard[receivers]
+
+
+def test_alone_a_pruned_graph_has_the_same_messages() -> None:
+    for directed in (False, True):
+        cut = house(directed=directed).prune(drop(7, 1, 4))
+        for nodes in (None, torch.tensor([5, 0])):
+            for one, other in zip(cut.hops(nodes, depth=2), cut.alone().hops(nodes, depth=2), strict=True):
+                receivers = torch.arange(7) if other.receivers is None else other.receivers
+                assert torch.equal(messages_of(one, receivers), messages_of(other, receivers))

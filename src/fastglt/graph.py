@@ -156,15 +156,22 @@ class Graph:
             before = whole_graph.hops(nodes, depth=depth)
             pruned = {id(hop): hop.prune(kept, degree) for hop in before}
             return tuple(pruned[id(hop)] for hop in before)
-        looped = self.loops.bincount(minlength=self.num_nodes).bool()
-        whole = every_message(self.edges, looped, directed=self.directed)
         if nodes is None:
-            return (whole,) * depth
-        found = [whole.before(nodes)]
+            return (self._whole,) * depth
+        found = [self._whole.before(nodes)]
         while len(found) < depth:
             assert found[0].senders is not None
-            found.insert(0, whole.before(found[0].senders))
+            found.insert(0, self._whole.before(found[0].senders))
         return tuple(found)
+
+    @cached_property
+    def _whole(self) -> Hop:
+        looped = self.loops.bincount(minlength=self.num_nodes).bool()
+        return every_message(self.edges, looped, directed=self.directed)
+
+    def alone(self) -> "Graph":
+        """The same graph without a memory of what it was cut from: its hops are found in itself."""
+        return replace(self, _origin=None, _hops={})
 
     def to(self, device: torch.device | str) -> "Graph":
         """The graph on another device."""

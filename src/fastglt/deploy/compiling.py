@@ -52,7 +52,7 @@ def compile_for(
     prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
     network.load_state_dict({prefix + name: value for name, value in ticket.weights.items()})
     network = network.to(x.device).eval().requires_grad_(False)
-    pruned = graph.prune(masks.edges)
+    pruned = graph.prune(masks.edges).alone()
     score = None if ticket.edge_scores is None else ticket.edge_scores.to(x.device)
     program = Program.of(network)
     if program is None:
