@@ -145,8 +145,8 @@ ALLOWED: dict[str, set[str]] = {
     "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "storage", "ticket"},
     "paper": {"methods"},
     "bench": {
-        *("data", "deploy", "errors", "experiment", "kernels", "methods", "models", "process", "provenance", "seeds"),
-        *("storage", "task", "ticket", "ticket_file", "training"),
+        *("data", "deploy", "errors", "experiment", "kernels", "methods", "models", "process", "provenance"),
+        *("seeds", "storage", "task", "ticket", "ticket_file", "training"),
     },
     "bench.stock": {"data", "errors"},  # a PyG script has no more
 }
