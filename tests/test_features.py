@@ -286,3 +286,16 @@ class TestHandover:
             product.zero_()
         ours = self.train(features, weight)
         assert all(torch.equal(one, other) for one, other in zip(ours, self.fresh(features, weight), strict=True))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.9])
+def test_more_nodes_come_after_the_last(share: float) -> None:
+    draw = torch.Generator().manual_seed(0)
+    dense = torch.randn(9, 40, generator=draw) * (torch.rand(9, 40, generator=draw) < share)
+    before = Features(dense[:6])
+    grown = before.append(dense[6:])
+    assert grown.is_sparse == before.is_sparse == (share < 0.5)
+    assert torch.equal(grown.dense, dense)
+    assert torch.equal(grown.append(dense[:0]).dense, dense)
+    weight = torch.randn(40, 3, generator=draw)
+    torch.testing.assert_close(grown @ weight, dense @ weight)

@@ -1,6 +1,7 @@
 """Node features in the form that makes the first product fast."""
 
 import hashlib
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -83,6 +84,19 @@ class Features:
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         return self.of(None) @ weight
+
+    def append(self, rows: Tensor) -> "Features":
+        """With more nodes, given dense, after the last."""
+        if not self.is_sparse:
+            return Features(torch.cat([self.dense, rows]))
+        new = Features(rows)
+        csr = self.csr.append(new.csr)
+        values = torch.cat([self.values, new.values])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+            shape = (csr.num_rows, self.num_features)
+            matrix = torch.sparse_csr_tensor(csr.indptr, csr.indices.long(), values, shape, check_invariants=False)
+        return Features(matrix)
 
     def to(self, device: torch.device | str) -> "Features":
         """The features on another device."""

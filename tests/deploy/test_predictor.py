@@ -174,16 +174,19 @@ def test_other_features_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
+@pytest.mark.parametrize("layout", ["scatter 2", "dense"])
 @pytest.mark.parametrize("directed", [False, True])
-def test_new_nodes_join_with_their_edges(name: str, directed: bool) -> None:
+def test_new_nodes_join_with_their_edges(name: str, layout: str, directed: bool) -> None:
     graph = house(directed=directed)
     score = randn(graph.num_edges, seed=4).sigmoid()
-    predictor = frozen(backbone(name, 9), graph, word_features(7, 9, 1), score, "scatter 2")
+    predictor = frozen(backbone(name, 9), graph, word_features(7, 9, 1), score, layout)
     new = word_features(2, 9, 5).dense
     grown = predictor.with_nodes(new, torch.tensor([[7, 7, 1], [0, 8, 8]]))
     assert grown.graph.num_nodes == 9
     assert grown.graph.num_edges == graph.num_edges + 3
     assert_same(grown)
+    assert_same(grown, torch.tensor([8]))
+    assert_same(grown.with_nodes(new[:1], torch.tensor([[9], [7]])))
     old = {tuple(edge): float(value) for edge, value in zip(graph.edges.T.tolist(), score, strict=True)}
     for edge, value in zip(grown.graph.edges.T.tolist(), grown.score, strict=True):  # type: ignore[arg-type]
         assert float(value) == old.get(tuple(edge), 1.0)

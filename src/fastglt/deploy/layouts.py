@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.features import Features
+from fastglt.kernels import CSR
 from fastglt.kernels.frozen import SplitMatrix
 
 _REPEATS = 5
@@ -24,6 +25,9 @@ class Rows(Protocol):
     def take(self, rows: Tensor) -> "Rows":
         """Some of them."""
 
+    def append(self, csr: CSR, values: Tensor) -> "Rows":
+        """Those of more nodes, given by their non-zeros, after them."""
+
     def product(self) -> Tensor:
         """Times the matrix."""
 
@@ -34,10 +38,17 @@ class DenseRows:
 
     x: Tensor
     weight: Tensor
+    used: Tensor  # which columns of the features these are
 
     def take(self, rows: Tensor) -> "DenseRows":
         """Some of the rows."""
-        return DenseRows(x=self.x[rows], weight=self.weight)
+        return replace(self, x=self.x[rows])
+
+    def append(self, csr: CSR, values: Tensor) -> "DenseRows":
+        """These rows, then more."""
+        more = values.new_zeros(csr.num_rows, csr.num_columns)
+        more[csr.rows, csr.indices.long()] = values
+        return replace(self, x=torch.cat([self.x, more[:, self.used]]))
 
     def product(self) -> Tensor:
         """Times the matrix."""
@@ -52,7 +63,7 @@ def store(x: Features, weight: Tensor, layout: str) -> Rows:
     kind, _, most = layout.partition(" ")
     if layout == "dense":
         used = weight.any(1).nonzero().squeeze(1)
-        return DenseRows(x=x.dense[:, used].contiguous(), weight=weight[used].contiguous())
+        return DenseRows(x=x.dense[:, used].contiguous(), weight=weight[used].contiguous(), used=used)
     if layout == "whole rows":
         return SplitMatrix.of(weight, most=0).prepare(x.csr, x.values)
     if kind == "scatter" and most.isdigit():

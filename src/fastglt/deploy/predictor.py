@@ -33,6 +33,7 @@ class Predictor:
     program: Program | None  # None: the network itself is run
     layouts: tuple[str, ...] = ()  # of the program's matrices
     trials: Mapping[str, float] | None = None  # milliseconds of the layouts that were tried
+    rows: tuple[Rows, ...] | None = None  # the features in these layouts; None: stored when they are needed
 
     @torch.no_grad()
     def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -60,7 +61,7 @@ class Predictor:
     def with_features(self, x: Tensor) -> "Predictor":
         """The same with other features for its nodes."""
         self._check_features(x, self.graph.num_nodes)
-        return replace(self, x=Features(x.to(self.x.device).float()))
+        return replace(self, x=Features(x.to(self.x.device).float()), rows=None)
 
     def with_nodes(self, x: Tensor, edge_index: Tensor) -> "Predictor":
         """The same with more nodes: their features, and edges that have at least one of them.
@@ -68,12 +69,14 @@ class Predictor:
         They are numbered on from the nodes that are there. Their edges are kept, with a score of 1; one column for
         each is enough in an undirected graph.
         """
-        before = self.graph.num_nodes
         self._check_features(x, None)
         graph, score = _grow(self.graph, self.score, x.shape[0], edge_index.to(self.graph.edges.device))
-        assert graph.num_nodes == before + x.shape[0]
-        features = torch.cat([self.x.dense, x.to(self.x.device).float()])
-        return replace(self, graph=graph, score=score, x=Features(features))
+        x = x.to(self.x.device).float()
+        if self.program is None:
+            return replace(self, graph=graph, score=score, x=self.x.append(x))
+        new = Features(x)
+        rows = tuple(rows.append(new.csr, new.values) for rows in self._rows)
+        return replace(self, graph=graph, score=score, x=self.x.append(x), rows=rows)
 
     def prepare(self) -> None:
         """Store and normalise everything now, so that the first answer does not wait for it."""
@@ -107,6 +110,8 @@ class Predictor:
     @cached_property
     def _rows(self) -> tuple[Rows, ...]:
         assert self.program is not None
+        if self.rows is not None:
+            return self.rows
         pairs = zip(self.program.matrices, self.layouts, strict=True)
         return tuple(store(self.x, matrix, layout) for matrix, layout in pairs)
 

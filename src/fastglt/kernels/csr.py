@@ -78,6 +78,11 @@ class CSR:
         entries = torch.repeat_interleave(moved, indptr.diff()) + torch.arange(int(indptr[-1]), device=rows.device)
         return CSR(indptr=indptr, indices=self.indices[entries], num_columns=self.num_columns), entries
 
+    def append(self, other: "CSR") -> "CSR":
+        """These rows, then another pattern's."""
+        indptr = torch.cat([self.indptr, self.indptr[-1] + other.indptr[1:]])
+        return CSR(indptr=indptr, indices=torch.cat([self.indices, other.indices]), num_columns=self.num_columns)
+
     def to(self, device: torch.device) -> "CSR":
         """The pattern on another device."""
         return CSR(indptr=self.indptr.to(device), indices=self.indices.to(device), num_columns=self.num_columns)

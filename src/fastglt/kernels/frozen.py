@@ -109,6 +109,16 @@ class SplitRows:
         csr, entries = self.csr.take_rows(rows)
         return SplitRows(csr=csr, values=self.values[entries], whole=self.whole[rows], matrix=self.matrix)
 
+    def append(self, csr: CSR, values: Tensor) -> "SplitRows":
+        """These rows, then others."""
+        more = self.matrix.prepare(csr, values)
+        return SplitRows(
+            csr=self.csr.append(more.csr),
+            values=torch.cat([self.values, more.values]),
+            whole=torch.cat([self.whole, more.whole]),
+            matrix=self.matrix,
+        )
+
     def product(self) -> Tensor:
         """These rows times the matrix."""
         matrix = self.matrix
