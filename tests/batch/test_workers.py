@@ -16,6 +16,7 @@ from .runs import experiment, runs_of
 
 # Each run waits for the other one to begin: it takes two at a time to get through.
 TOGETHER = """
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ class Together(RandomPruning):
     summary = "for tests"
 
     def begin(self, training):
-        Path(f"began-{training.task.graph.num_edges}-{id(self)}").touch()
+        Path(f"began-{os.getpid()}").touch()
         deadline = time.monotonic() + 60
         while len(list(Path().glob("began-*"))) < 2:
             if time.monotonic() > deadline:
