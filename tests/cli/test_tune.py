@@ -1,6 +1,7 @@
 """`fastglt tune`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from .conftest import Cli
 
 
 @pytest.fixture(autouse=True)
-def small_and_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def small_and_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Small matrices, and a cache of the test's own."""
     for name, small in (("_ROWS", 60), ("_FEATURES", 20), ("_WIDTH", 32), ("_REPEATS", 1)):
         monkeypatch.setattr(tune, name, small)
     monkeypatch.setenv("FASTGLT_CACHE", str(tmp_path / "cache"))
+    Table.of_machine.cache_clear()
+    yield
     Table.of_machine.cache_clear()
 
 
