@@ -8,6 +8,8 @@ backbones compute the same thing, with messages m between them:
 GCN and GIN multiply each message by a number of its own, GAT by its attention.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +20,7 @@ from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
 
-class Portable(nn.Module):
+class Portable(nn.Module, ABC):
     """From [nodes, features] to [nodes, classes] on a fixed graph; its buffers are all it knows."""
 
     features: Tensor  # int64, the features that are read
@@ -48,13 +50,13 @@ class Portable(nn.Module):
         """The function between the layers."""
         return hidden.relu()
 
+    @abstractmethod
     def first(self, x: Tensor) -> Tensor:
         """What multiplies each message of layer 1: one number, or one for each unit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def second(self, y: Tensor) -> Tensor:
         """The same for layer 2."""
-        raise NotImplementedError
 
     def extra(self, hidden: Tensor) -> Tensor | float:
         """What the hidden units add to the scores past layer 2."""
