@@ -1,5 +1,6 @@
 """`fastglt transfer`, end to end on a tiny graph."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,11 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(cli: Cli, ticke
     assert result.code == 2
     assert "nothing of the ticket fits" in result.err
     assert not (tmp_path / "moved").exists()
+
+
+def test_a_split_seed_of_0_is_not_the_tickets(cli: Cli, find: Cli, tmp_path: Path) -> None:
+    assert find("--quiet", "--split-seed", "3", "--out", tmp_path / "found").code == 0
+    for given, kept in (((), 3), (("--split-seed", "0"), 0)):
+        out = tmp_path / f"moved-{kept}"
+        assert cli("transfer", tmp_path / "found", *given, *SHORT, "--quiet", "--out", out).code == 0
+        assert json.loads((out / "run.json").read_text())["settings"]["split_seed"] == kept

@@ -32,10 +32,9 @@ def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
     ticket, file = open_ticket(path)
     if ticket.model["name"] == "pyg":
         raise InputError("a user's model cannot be rebuilt from its ticket; time fastglt.compile_ticket in Python")
-    named = None if pairs.datasets == "digits" and run_settings(file) else pairs.datasets
-    dataset = dataset_of(file, named, None, pairs.data_root, directed=pairs.directed)
+    dataset = dataset_of(file, pairs.datasets, None, pairs.data_root, directed=pairs.directed)
     what = {"dataset": dataset.name, "model": str(ticket.model["name"]), "ticket": str(file)}
-    measure = partial(_measure, pairs, file, named or dataset.name, repeats)
+    measure = partial(_measure, pairs, file, pairs.datasets or dataset.name, repeats)
     return Measurement(what=what, check=lambda: None, measure=measure)
 
 

@@ -28,14 +28,15 @@ class Pairs:
     """Datasets and models, each with each, and how they are pruned."""
 
     datasets: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--datasets",
             "--dataset",
-            help="Names from [bold]fastglt data list[/], synthetic:nodes=…, .npz files, edges.csv; commas between.",
+            help="Names from [bold]fastglt data list[/], synthetic:nodes=…, .npz files, edges.csv; commas between "
+            "(default: digits, or a ticket's own).",
             rich_help_panel=WHAT,
         ),
-    ] = "digits"
+    ] = None
     models: Annotated[
         str, typer.Option("--models", "--model", help="gcn, gin, gat; commas between.", rich_help_panel=WHAT)
     ] = "gcn"
@@ -83,7 +84,7 @@ class Pairs:
         }
         return [
             build_experiment(dataset=dataset, model=model, training=budget, options={}, **self.settings, **machine)
-            for dataset in names_in("datasets", self.datasets)
+            for dataset in names_in("datasets", "digits" if self.datasets is None else self.datasets)
             for model in names_in("models", self.models)
         ]
 

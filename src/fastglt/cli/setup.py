@@ -55,7 +55,7 @@ _TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay
 
 @dataclass(frozen=True, kw_only=True)
 class Many:
-    """How many runs are made and where they are kept."""
+    """The options of a command that makes many runs: how they are made, kept and told of."""
 
     option: arguments.MethodOptions = None
     jobs: arguments.Jobs = 0

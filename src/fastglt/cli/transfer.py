@@ -83,7 +83,9 @@ def transfer(
     epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
     budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
     machine = machine_settings(threads, device)
-    facts = {"dataset": found.name, "split_seed": split_seed or run_settings(file).get("split_seed", 0)}
+    if split_seed is None:
+        split_seed = int(run_settings(file).get("split_seed", 0))
+    facts = {"dataset": found.name, "split_seed": split_seed}
     folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, quiet=quiet)
     judged = Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=False).open(folder)
     verdict = judge(judged, chosen, margin, level, machine, store, quiet=quiet)
