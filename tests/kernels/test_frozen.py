@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import SplitMatrix, narrow_sum, padded, project
+from fastglt.kernels.frozen import SplitMatrix, narrow_sums, padded, projection
 
 
 def sparse(rows: int, columns: int, share: float, seed: int) -> Tensor:
@@ -28,12 +28,12 @@ def as_csr(matrix: Tensor) -> tuple[CSR, Tensor]:
 @pytest.mark.usefixtures("backend")
 def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, activation: str) -> None:
     adjacency, dense = sparse(rows, columns, 0.3, 0), torch.randn(columns, width)
-    bias, weight = torch.randn(width), torch.randn(width, 16)
+    bias, weight, shift = torch.randn(width), torch.randn(width, 16), torch.randn(16)
     function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
-    expected = function(adjacency @ dense + bias) @ weight
-    torch.testing.assert_close(
-        project(*as_csr(adjacency), dense, bias, weight, activation=activation), expected, rtol=1e-4, atol=1e-5
-    )
+    expected = function(adjacency @ dense + bias) @ weight + shift
+    csr, values = as_csr(adjacency)
+    found = projection(csr, bias, weight, shift, activation=activation)(values.unsqueeze(1), dense)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("backend")
@@ -42,7 +42,7 @@ def test_heads_may_have_parts_of_any_width() -> None:
     csr, values = as_csr(adjacency)
     heads = torch.stack([values, 2 * values, -values], 1)
     scaled = torch.cat([adjacency @ dense[:, :4], adjacency @ (-dense[:, 4:])], 1)  # the second head has no columns
-    found = project(csr, heads, dense, bias, weight, activation="relu", bounds=(0, 4, 4, 9))
+    found = projection(csr, bias, weight, torch.zeros(8), activation="relu", bounds=(0, 4, 4, 9))(heads, dense)
     torch.testing.assert_close(found, torch.relu(scaled + bias) @ weight, rtol=1e-4, atol=1e-5)
 
 
@@ -50,7 +50,8 @@ def test_heads_may_have_parts_of_any_width() -> None:
 @pytest.mark.parametrize("classes", [1, 7, 8, 9])
 def test_narrow_rows_are_summed_with_their_padding(classes: int) -> None:
     adjacency, dense, bias = sparse(70, 15, 0.4, 1), torch.randn(15, classes), torch.randn(classes)
-    found = narrow_sum(*as_csr(adjacency), padded(dense), padded(bias))
+    csr, values = as_csr(adjacency)
+    found = narrow_sums(csr, padded(bias))(values.unsqueeze(1), padded(dense))
     torch.testing.assert_close(found[:, :classes], adjacency @ dense + bias, rtol=1e-4, atol=1e-5)
     assert not found[:, classes:].any()
 

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from fastglt.deploy.layouts import Rows, store
-from fastglt.deploy.programs import Program
+from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
-from fastglt.messages import Hop
 from fastglt.models import Network
 
 _DEPTH = 2  # hops of our backbones
@@ -46,11 +45,11 @@ class Predictor:
             return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
             products = [rows.product() for rows in self._rows]
-            return self.program.finish(products, self._hops, self._prepared)
+            return self._finish(products)
         first, second = self.graph.hops(chosen, depth=_DEPTH)
         assert first.senders is not None
         products = [rows.take(first.senders).product() for rows in self._rows]
-        return self.program.finish(products, (first, second), self.program.prepare(first, second, self.score))
+        return self.program.prepare(first, second, self.score)(products)
 
     __call__ = logits
 
@@ -81,7 +80,7 @@ class Predictor:
     def prepare(self) -> None:
         """Store and normalise everything now, so that the first answer does not wait for it."""
         if self.program is not None:
-            _ = self._rows, self._prepared
+            _ = self._rows, self._finish
 
     @property
     def live_units(self) -> int | None:
@@ -116,14 +115,10 @@ class Predictor:
         return tuple(store(self.x, matrix, layout) for matrix, layout in pairs)
 
     @cached_property
-    def _hops(self) -> tuple[Hop, Hop]:
-        first, second = self.graph.hops(None, depth=_DEPTH)
-        return first, second
-
-    @cached_property
-    def _prepared(self) -> tuple[Tensor, ...]:
+    def _finish(self) -> Finish:
         assert self.program is not None
-        return self.program.prepare(*self._hops, self.score)
+        first, second = self.graph.hops(None, depth=_DEPTH)
+        return self.program.prepare(first, second, self.score)
 
     def _check(self, nodes: Tensor | Sequence[int]) -> Tensor:
         chosen = torch.as_tensor(nodes, device=self.graph.edges.device)

@@ -5,14 +5,15 @@ every node, which is added once where it is read. Features that no weight reads 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from fastglt.kernels import attention, head_dots
-from fastglt.kernels.frozen import narrow_sum, padded, project
+from fastglt.kernels.frozen import AT_ONCE, narrow_sums, padded, projection
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
@@ -33,26 +34,45 @@ class Hidden:
         constant = _ACTIVATIONS[activation](bias[read & ~written])
         return Hidden(live=(read & written).nonzero().squeeze(1), shift=constant @ out[read & ~written])
 
+    def places(self, units: int, heads: int = 1) -> tuple[Tensor, tuple[int, ...]]:
+        """The live ones' numbers, head by head, and where each head begins; the last bound is their end.
+
+        Each head is filled up with the number `units`, which is nobody's, to a multiple of what is added at once.
+        """
+        parts = []
+        for head in range(heads):
+            part = self.live[(self.live * heads).div(units, rounding_mode="floor") == head]
+            parts.append(torch.nn.functional.pad(part, (0, -part.numel() % AT_ONCE), value=units))
+        return torch.cat(parts), tuple(accumulate((part.numel() for part in parts), initial=0))
+
+
+def _pick(tensor: Tensor, places: Tensor, dim: int) -> Tensor:
+    """Those places of a dimension; the one after its end is zero."""
+    zero = torch.zeros_like(tensor.narrow(dim, 0, 1))
+    return torch.cat([tensor, zero], dim).index_select(dim, places)
+
 
 _ACTIVATIONS = {"relu": torch.relu, "elu": torch.nn.functional.elu}
+
+
+Finish = Callable[[Sequence[Tensor]], Tensor]
 
 
 class Program(ABC):
     """The features times a few matrices, then two hops.
 
-    What depends on the hops alone is `prepare`d once for each pair of them.
+    `prepare` makes ready once, for a pair of hops, all that depends on them alone.
     """
 
     matrices: tuple[Tensor, ...]  # [features, columns] each
     live_units: int
 
     @abstractmethod
-    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
-        """What each message is multiplied by; a soft edge score multiplies it once more."""
+    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
+        """From the products' rows of the first hop's senders to the class scores of the second's receivers.
 
-    @abstractmethod
-    def finish(self, products: Sequence[Tensor], hops: tuple[Hop, Hop], prepared: tuple[Tensor, ...]) -> Tensor:
-        """The class scores of the second hop's receivers from the products' rows of the first's senders."""
+        A soft edge score multiplies each message once more.
+        """
 
     @staticmethod
     def of(network: Network) -> "Program | None":
@@ -73,18 +93,17 @@ class GCNProgram(Program):
     def __init__(self, state: State) -> None:
         into, out, bias = state["layer1.weight"], state["layer2.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "relu")
-        self.matrices, self.live_units = (into[:, hidden.live],), hidden.live.numel()
-        self._bias, self._out, self._classes = bias[hidden.live], padded(out[hidden.live]), out.shape[1]
+        places, _ = hidden.places(into.shape[1])
+        self.matrices, self.live_units = (_pick(into, places, 1),), hidden.live.numel()
+        self._bias, self._out, self._classes = _pick(bias, places, 0), _pick(padded(out), places, 0), out.shape[1]
         self._shift, self._last = padded(hidden.shift), padded(state["layer2.bias"])
 
-    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
-        """Symmetric norms."""
-        return tuple(_scored(hop.symmetric_norm, hop, score) for hop in (first, second))
-
-    def finish(self, products: Sequence[Tensor], hops: tuple[Hop, Hop], prepared: tuple[Tensor, ...]) -> Tensor:
+    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
         """The hidden units are multiplied by W while they are at hand, and never written down."""
-        y = project(hops[0].csr, prepared[0], products[0], self._bias, self._out, activation="relu")
-        return narrow_sum(hops[1].csr, prepared[1], y.add_(self._shift), self._last)[:, : self._classes]
+        norms = [_scored(hop.symmetric_norm, hop, score).unsqueeze(1) for hop in (first, second)]
+        hidden = projection(first.csr, self._bias, self._out, self._shift, activation="relu")
+        last = narrow_sums(second.csr, self._last)
+        return lambda products: last(norms[1], hidden(norms[0], products[0]))[:, : self._classes]
 
 
 class GINProgram(Program):
@@ -96,27 +115,29 @@ class GINProgram(Program):
         out = torch.cat([passed, read], 1)
         into, bias = state["layer1.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "relu")
-        self.matrices, self.live_units = (into[:, hidden.live],), hidden.live.numel()
-        self._bias, self._out = bias[hidden.live], out[hidden.live]
+        places, _ = hidden.places(into.shape[1])
+        self.matrices, self.live_units = (_pick(into, places, 1),), hidden.live.numel()
+        self._bias, self._out = _pick(bias, places, 0), _pick(out, places, 0)
         readout = padded(state["bias_readout"])
         self._shift = hidden.shift + torch.cat([torch.zeros_like(readout), readout])
         self._last, self._mean = padded(state["layer2.bias"]), mean
         self._eps = state["layer1.eps"], state["layer2.eps"]
 
-    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
-        """Means or sums, and (1 + eps) times a node's own row."""
-        found = []
+    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
+        """Means or sums, and (1 + eps) times a node's own row; the hidden units' two products are taken at once."""
+        norms = []
         for hop, eps in zip((first, second), self._eps, strict=True):
             norm = hop.mean_norm if self._mean else hop.sum_norm
-            found.append(_scored(norm, hop, score) + (1 + eps) * hop.is_loop)
-        return tuple(found)
+            norms.append((_scored(norm, hop, score) + (1 + eps) * hop.is_loop).unsqueeze(1))
+        hidden = projection(first.csr, self._bias, self._out, self._shift, activation="relu")
+        last = narrow_sums(second.csr, self._last)
 
-    def finish(self, products: Sequence[Tensor], hops: tuple[Hop, Hop], prepared: tuple[Tensor, ...]) -> Tensor:
-        """Both products of the hidden units are taken while they are at hand."""
-        both = project(hops[0].csr, prepared[0], products[0], self._bias, self._out, activation="relu")
-        passed, read = both.add_(self._shift).chunk(2, dim=1)
-        total = hops[1].of_receivers(read) + narrow_sum(hops[1].csr, prepared[1], passed, self._last)
-        return total[:, : self._classes] / 2
+        def finish(products: Sequence[Tensor]) -> Tensor:
+            passed, read = hidden(norms[0], products[0]).chunk(2, dim=1)
+            total = second.of_receivers(read) + last(norms[1], passed)
+            return total[:, : self._classes] / 2
+
+        return finish
 
 
 class GATProgram(Program):
@@ -130,31 +151,31 @@ class GATProgram(Program):
             for layer in ("layer1", "layer2")
         )
         self.live_units = hidden.live.numel()
-        self.matrices = into[:, hidden.live], head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
-        self._bias, self._out, self._classes = bias[hidden.live], padded(out[hidden.live]), out.shape[1]
+        places, self._bounds = hidden.places(into.shape[1], heads)
+        self.matrices = _pick(into, places, 1), head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
+        self._bias, self._out, self._classes = _pick(bias, places, 0), _pick(padded(out), places, 0), out.shape[1]
         self._shift = padded(hidden.shift)
-        edges = torch.arange(heads + 1, device=into.device) * (into.shape[1] // heads)
-        self._bounds = tuple(torch.searchsorted(hidden.live, edges).tolist())
         self._looks = padded(self._looks)
         self._last, self._slope = padded(state["layer2.bias"]), slope
 
-    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> tuple[Tensor, ...]:
-        """The edges' scores alone: attention depends on the features."""
-        return () if score is None else tuple(hop.spread(score).unsqueeze(-1) for hop in (first, second))
+    def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
+        """Attention depends on the features; each head's part of the units has as many as are left of it."""
+        scores = [None if score is None else hop.spread(score).unsqueeze(1) for hop in (first, second)]
+        hidden = projection(first.csr, self._bias, self._out, self._shift, activation="elu", bounds=self._bounds)
+        last = narrow_sums(second.csr, self._last)
 
-    def finish(self, products: Sequence[Tensor], hops: tuple[Hop, Hop], prepared: tuple[Tensor, ...]) -> Tensor:
-        """Each head's part of the units has as many as are left of it."""
-        z, halves = products
-        values = self._attention(halves, hops[0], prepared[:1])
-        y = project(hops[0].csr, values, z, self._bias, self._out, activation="elu", bounds=self._bounds)
-        halves = head_dots(y.add_(self._shift), self._looks).flatten(1)
-        values = self._attention(halves, hops[1], prepared[1:]).squeeze(1)
-        return narrow_sum(hops[1].csr, values, y, self._last)[:, : self._classes]
+        def finish(products: Sequence[Tensor]) -> Tensor:
+            z, halves = products
+            y = hidden(self._attention(halves, first, scores[0]), z)
+            halves = head_dots(y, self._looks).flatten(1)
+            return last(self._attention(halves, second, scores[1]), y)[:, : self._classes]
 
-    def _attention(self, halves: Tensor, hop: Hop, score: tuple[Tensor, ...]) -> Tensor:
+        return finish
+
+    def _attention(self, halves: Tensor, hop: Hop, score: Tensor | None) -> Tensor:
         source, target = halves.chunk(2, dim=1)
         values = attention(hop.csr, hop.of_receivers(target), source, self._slope)
-        return values * score[0] if score else values
+        return values if score is None else values * score
 
 
 def _scored(norm: Tensor, hop: Hop, score: Tensor | None) -> Tensor:

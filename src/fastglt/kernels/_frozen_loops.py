@@ -4,16 +4,17 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _OPTIONS, _ROW, ELU, RELU, _add, _elu, _relu
+from fastglt.kernels._vectors import DOTS, dots, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES
 
 _ROWS = 32  # that one thread takes at a time, sharing a buffer
 
 
 @njit(**_OPTIONS)
-def project(indptr, indices, values, bounds, dense, bias, activation, columns, out):  # type: ignore[no-untyped-def]
-    """out[i] = activation(Σ_k values[k] · dense[indices[k]] + bias) · columnsᵀ; the sum never leaves the cache.
+def project(indptr, indices, values, bounds, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
+    """out[i] = activation(Σ_k values[k] · dense[indices[k]] + bias) · columnsᵀ + shift.
 
-    There are LANES columns, or a multiple of that.
+    The sum never leaves the cache. There are DOTS columns, or a multiple of that.
     """
     rows = out.shape[0]
     for block in prange((rows + _ROWS - 1) // _ROWS):
@@ -21,15 +22,15 @@ def project(indptr, indices, values, bounds, dense, bias, activation, columns, o
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
             total[:] = dense.dtype.type(0)
             for h in range(values.shape[1]):
-                _sum_rows(indices, values, h, dense, bounds[h], bounds[h + 1], indptr[i], indptr[i + 1], total)
+                sum_rows(indices, values, h, dense, bounds[h], bounds[h + 1], indptr[i], indptr[i + 1], total)
             if activation == RELU:
                 _relu(total, bias)
             elif activation == ELU:
                 _elu(total, bias)
             else:
                 _add(total, dense.dtype.type(1), bias)
-            for c in range(0, columns.shape[0], 4):
-                _four_dots(total, columns[c], columns[c + 1], columns[c + 2], columns[c + 3], out[i, c : c + 4])
+            for c in range(0, columns.shape[0], DOTS):
+                _dots(total, columns, c, shift, out[i, c : c + DOTS])
 
 
 @njit(**_OPTIONS)
@@ -42,11 +43,7 @@ def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-un
                 row = out[i, low : low + LANES]
                 for c in range(LANES):
                     row[c] = bias[low + c]
-                for k in range(indptr[i], indptr[i + 1]):
-                    value = values[k]
-                    other = dense[indices[k], low : low + LANES]
-                    for c in range(LANES):
-                        row[c] += value * other[c]
+                sum_columns(indices, values, 0, dense, indptr[i], indptr[i + 1], low, row, 0, LANES)
 
 
 @njit(**_OPTIONS)
@@ -58,7 +55,7 @@ def mixed(indptr, indices, values, split, block, pointers, columns, weights, out
     for i in prange(out.shape[0]):
         row = out[i]
         row[:] = out.dtype.type(0)
-        _sum_rows(indices, values, 0, block, 0, row.shape[0], indptr[i], split[i], row)
+        sum_rows(indices, values, 0, block, 0, row.shape[0], indptr[i], split[i], row)
         for k in range(split[i], indptr[i + 1]):
             f = indices[k] - block.shape[0]
             _scatter(
@@ -67,39 +64,17 @@ def mixed(indptr, indices, values, split, block, pointers, columns, weights, out
 
 
 @njit(**_ROW)
-def _four_dots(x, a, b, c, d, out):  # type: ignore[no-untyped-def]
-    """Four dot products with one reading of x."""
-    zero = x.dtype.type(0)
-    p, q, r, s = zero, zero, zero, zero
-    for k in range(x.shape[0]):
-        p += x[k] * a[k]
-        q += x[k] * b[k]
-        r += x[k] * c[k]
-        s += x[k] * d[k]
-    out[0], out[1], out[2], out[3] = p, q, r, s
+def _dots(x, columns, first, shift, out):  # type: ignore[no-untyped-def]
+    """DOTS dot products at once, added to a shift."""
+    length = x.shape[0] // DOTS * DOTS
+    dots(x, columns, first, length, out)
+    for j in range(DOTS):
+        for k in range(length, x.shape[0]):
+            out[j] += x[k] * columns[first + j, k]
+        out[j] += shift[first + j]
 
 
 @njit(**_ROW)
 def _scatter(value, columns, weights, row):  # type: ignore[no-untyped-def]
     for j in range(columns.shape[0]):
         row[columns[j]] += value * weights[j]
-
-
-@njit(**_ROW)
-def _sum_rows(indices, values, h, dense, low, high, begin, end, total):  # type: ignore[no-untyped-def]
-    """Add values[k, h] · dense[indices[k]] between two columns for begin ≤ k < end, four at a time.
-
-    Rows are cut out of the whole matrix here: of a part of it the compiler would not know that rows are contiguous.
-    """
-    part = total[low:high]
-    k = begin
-    while k + 4 <= end:
-        a, b, c, d = values[k, h], values[k + 1, h], values[k + 2, h], values[k + 3, h]
-        p, q = dense[indices[k], low:high], dense[indices[k + 1], low:high]
-        r, s = dense[indices[k + 2], low:high], dense[indices[k + 3], low:high]
-        for x in range(part.shape[0]):
-            part[x] += (a * p[x] + b * q[x]) + (c * r[x] + d * s[x])
-        k += 4
-    while k < end:
-        _add(part, values[k, h], dense[indices[k], low:high])
-        k += 1

@@ -1,5 +1,6 @@
 """The kernels on a CPU, as compiled loops."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -104,44 +105,50 @@ def attention_backward(
     return grad_target, grad_source
 
 
-def project(
-    csr: CSR,
-    values: Tensor,
-    bounds: tuple[int, ...],
-    dense: Tensor,
-    bias: Tensor,
-    activation: str,
-    weight: Tensor,
-) -> Tensor:
-    """See `fastglt.kernels.frozen.project`."""
-    out = dense.new_empty(csr.num_rows, weight.shape[1])
-    work = csr.num_entries * dense.shape[1] + csr.num_rows * weight.numel()
-    heads = np.array(bounds, np.int64)
-    arrays = _arrays(dense, bias)
-    kind = _ACTIVATIONS[activation]
-    _run(
-        work, _frozen_loops.project, *csr.arrays, *_arrays(values), heads, *arrays, kind, *_arrays(weight.t(), out)
-    )
-    return out
+def projection(
+    csr: CSR, bounds: tuple[int, ...], bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """See `fastglt.kernels.frozen.projection`."""
+    columns, work = weight.shape[1], csr.num_entries * bias.numel() + csr.num_rows * weight.numel()
+    heads, kind = np.array(bounds, np.int64), _ACTIVATIONS[activation]
+    before, after = _arrays(bias), _arrays(weight.t(), shift)
+
+    def run(values: Tensor, dense: Tensor) -> Tensor:
+        out = dense.new_empty(csr.num_rows, columns)
+        given, rows, filled = _arrays(values, dense, out)
+        _run(work, _frozen_loops.project, *csr.arrays, given, heads, rows, *before, kind, *after, filled)
+        return out
+
+    return run
 
 
-def narrow_sum(csr: CSR, values: Tensor, dense: Tensor, bias: Tensor) -> Tensor:
-    """See `fastglt.kernels.frozen.narrow_sum`."""
-    out = dense.new_empty(csr.num_rows, dense.shape[1])
-    work = 2 * csr.num_entries * dense.shape[1]  # rows so short are far from the best speed
-    _run(work, _frozen_loops.narrow_sum, *csr.arrays, *_arrays(values, dense, bias, out))
-    return out
+def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """See `fastglt.kernels.frozen.narrow_sums`."""
+    before, work = _arrays(bias), 2 * csr.num_entries * bias.numel()  # rows so short are far from the best speed
+
+    def run(values: Tensor, dense: Tensor) -> Tensor:
+        out = dense.new_empty(csr.num_rows, bias.numel())
+        _run(work, _frozen_loops.narrow_sum, *csr.arrays, *_arrays(values, dense), *before, *_arrays(out))
+        return out
+
+    return run
 
 
-def mixed(csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor) -> Tensor:
+def mixed(
+    csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor
+) -> Callable[[], Tensor]:
     """See `fastglt.kernels.frozen.SplitRows.product`."""
-    out = block.new_empty(csr.num_rows, block.shape[1])
     pointers, columns = rest.arrays
     unsigned = columns.view(np.uint32)  # a number that cannot be negative need not be checked for it
-    arrays = _arrays(values.unsqueeze(1), split, block)
-    work = csr.num_entries * block.shape[1]
-    _run(work, _frozen_loops.mixed, *csr.arrays, *arrays, pointers, unsigned, *_arrays(weights, out))
-    return out
+    before = (*csr.arrays, *_arrays(values.unsqueeze(1), split, block), pointers, unsigned, *_arrays(weights))
+    shape, work = (csr.num_rows, block.shape[1]), csr.num_entries * block.shape[1]
+
+    def run() -> Tensor:
+        out = block.new_empty(shape)
+        _run(work, _frozen_loops.mixed, *before, out.numpy())
+        return out
+
+    return run
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:

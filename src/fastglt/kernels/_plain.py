@@ -53,33 +53,34 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight
 
 
-def project(
-    csr: CSR,
-    values: Tensor,
-    bounds: tuple[int, ...],
-    dense: Tensor,
-    bias: Tensor,
-    activation: str,
-    weight: Tensor,
-) -> Tensor:
-    """See `fastglt.kernels.frozen.project`."""
-    parts = [
-        spmm(csr, values[:, h : h + 1], dense[:, low:high])
-        for h, (low, high) in enumerate(itertools.pairwise(bounds))
-    ]
-    return finish(torch.cat(parts, 1), bias, activation, None) @ weight
+def projection(
+    csr: CSR, bounds: tuple[int, ...], bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """See `fastglt.kernels.frozen.projection`."""
+
+    def run(values: Tensor, dense: Tensor) -> Tensor:
+        parts = [
+            spmm(csr, values[:, h : h + 1], dense[:, low:high])
+            for h, (low, high) in enumerate(itertools.pairwise(bounds))
+        ]
+        return finish(torch.cat(parts, 1), bias, activation, None) @ weight + shift
+
+    return run
 
 
-def narrow_sum(csr: CSR, values: Tensor, dense: Tensor, bias: Tensor) -> Tensor:
-    """See `fastglt.kernels.frozen.narrow_sum`."""
-    return spmm(csr, values.unsqueeze(1), dense) + bias
+def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """See `fastglt.kernels.frozen.narrow_sums`."""
+    return lambda values, dense: spmm(csr, values, dense) + bias
 
 
-def mixed(csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor) -> Tensor:
+def mixed(
+    csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor
+) -> Callable[[], Tensor]:
     """See `fastglt.kernels.frozen.SplitRows.product`."""
     scattered = block.new_zeros(rest.num_rows, rest.num_columns)
     scattered[rest.rows, rest.indices.long()] = weights
-    return spmm(csr, values.unsqueeze(1), torch.cat([block, scattered]))
+    matrix, given = torch.cat([block, scattered]), values.unsqueeze(1)
+    return lambda: spmm(csr, given, matrix)
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:

@@ -17,8 +17,8 @@ from fastglt.kernels._plain import (
     head_dots_backward,
     matmul,
     mixed,
-    narrow_sum,
-    project,
+    narrow_sums,
+    projection,
     zero_outside,
 )
 from fastglt.kernels.csr import CSR
@@ -36,8 +36,8 @@ __all__ = [
     "head_dots_backward",
     "matmul",
     "mixed",
-    "narrow_sum",
-    "project",
+    "narrow_sums",
+    "projection",
     "sddmm",
     "spmm",
     "zero_outside",

@@ -1,6 +1,11 @@
-"""Products for inference, where nothing is learnt: no gradients, and weights in whichever layout is fastest."""
+"""Products for inference, where nothing is learnt: no gradients, and weights in whichever layout is fastest.
 
+What never changes is given first and made ready once; the rest comes with each call.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -8,32 +13,34 @@ from torch import Tensor
 from fastglt.kernels import _server
 from fastglt.kernels.csr import CSR
 
-LANES = 8  # columns that are summed at once
+Sums = Callable[[Tensor, Tensor], Tensor]  # of a matrix's rows, from values [entries, heads] and the matrix
+LANES = 8  # columns of few that are summed at once
+AT_ONCE = 16  # columns of many that are added at once: rows of a multiple of that leave no rest
 
 
-def project(
+def projection(
     csr: CSR,
-    values: Tensor,
-    dense: Tensor,
     bias: Tensor,
     weight: Tensor,
+    shift: Tensor,
     *,
     activation: str,
     bounds: tuple[int, ...] | None = None,
-) -> Tensor:
-    """``activation(csr · dense + bias) · weight`` in one pass over the rows, for a `padded` weight of few columns.
+) -> Sums:
+    """``activation(csr(values) · dense + bias) · weight + shift`` in one pass over the rows.
 
-    `values` has one column for each head; head h's part of dense's columns is bounds[h] to bounds[h + 1].
+    The weight has few columns and is `padded`. The values have one column for each head; head h's part of dense's
+    columns is bounds[h] to bounds[h + 1].
     """
-    values = values if values.dim() == 2 else values.unsqueeze(1)
-    bounds = bounds or (0, dense.shape[1])
-    found: Tensor = _server(dense, "numba").project(csr, values, bounds, dense, bias, activation, weight)
+    found: Sums = _server(bias, "numba").projection(
+        csr, bounds or (0, bias.shape[0]), bias, activation, weight, shift
+    )
     return found
 
 
-def narrow_sum(csr: CSR, values: Tensor, dense: Tensor, bias: Tensor) -> Tensor:
-    """``csr · dense + bias`` for a `padded` matrix of few columns."""
-    found: Tensor = _server(dense, "numba").narrow_sum(csr, values, dense, bias)
+def narrow_sums(csr: CSR, bias: Tensor) -> Sums:
+    """``csr(values) · dense + bias`` for a `padded` matrix of few columns."""
+    found: Sums = _server(bias, "numba").narrow_sums(csr, bias)
     return found
 
 
@@ -121,9 +128,12 @@ class SplitRows:
 
     def product(self) -> Tensor:
         """These rows times the matrix."""
-        matrix = self.matrix
-        split = self.csr.indptr[:-1] + self.whole
-        found: Tensor = _server(self.values, "numba").mixed(
+        return self._multiply()
+
+    @cached_property
+    def _multiply(self) -> Callable[[], Tensor]:
+        matrix, split = self.matrix, self.csr.indptr[:-1] + self.whole
+        found: Callable[[], Tensor] = _server(self.values, "numba").mixed(
             self.csr, self.values, split, matrix.block, matrix.rest, matrix.weights
         )
         return found

@@ -1,0 +1,156 @@
+"""Sums that stay in vector registers, written in the compiler's own language.
+
+A compiled loop that adds into an array loads and stores it for every few rows, and asks each time whether it
+overlaps with what it reads. Here the running sums of a few columns are vectors that are stored once, at the end.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from fastglt.kernels._loops import _FAST, _ROW
+
+WIDTHS = (64, 32, 16, 8)  # of columns that are summed at once, the widest first
+DOTS = 8  # dot products that are taken at once
+_LANES = 16  # of a vector; the compiler splits one that is too long for the machine
+_INDEX = ir.IntType(64)
+
+
+@intrinsic(prefer_literal=True)
+def sum_columns(_context, indices, values, head, dense, begin, end, column, out, place, width):  # type: ignore[no-untyped-def]
+    """Add Σ_k values[k, head] · dense[indices[k], column + j], begin ≤ k < end, to out[place + j] for j < width.
+
+    The width is a literal: one of WIDTHS. All arrays are contiguous.
+    """
+    signature = types.void(indices, values, head, dense, begin, end, column, out, place, width)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = _Given(context, builder, signature.args, arguments)
+        vector = ir.VectorType(context.get_value_type(dense.dtype), min(width.literal_value, _LANES))
+        heads, columns = given.shape(1, 1), given.shape(3, 1)
+        first = builder.gep(given.data(3), [given.number(6)])
+        targets = _vectors(builder, builder.gep(given.data(7), [given.number(8)]), vector, width.literal_value)
+        sums = [cgutils.alloca_once_value(builder, _load(builder, target)) for target in targets]
+        with cgutils.for_range_slice(builder, given.number(4), given.number(5), _INDEX(1)) as (k, _):
+            place = builder.add(builder.mul(k, heads), given.number(2))
+            factor = _spread(builder, builder.load(builder.gep(given.data(1), [place])), vector)
+            row = builder.zext(builder.load(builder.gep(given.data(0), [k])), _INDEX)
+            parts = _vectors(builder, builder.gep(first, [builder.mul(row, columns)]), vector, width.literal_value)
+            for total, part in zip(sums, parts, strict=True):
+                _add_product(builder, total, factor, _load(builder, part))
+        for target, total in zip(targets, sums, strict=True):
+            builder.store(builder.load(total), target, align=1)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def dots(_context, x, rows, first, length, out):  # type: ignore[no-untyped-def]
+    """out[j] = ⟨x, rows[first + j]⟩ over the first `length` numbers for j < DOTS; the length is a multiple of 8."""
+    signature = types.void(x, rows, first, length, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = _Given(context, builder, signature.args, arguments)
+        number = context.get_value_type(x.dtype)
+        vector = ir.VectorType(number, DOTS)
+        stride = given.shape(1, 1)
+        starts = [
+            builder.gep(given.data(1), [builder.mul(builder.add(given.number(2), _INDEX(j)), stride)])
+            for j in range(DOTS)
+        ]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in starts]
+        with cgutils.for_range_slice(builder, _INDEX(0), given.number(3), _INDEX(DOTS)) as (k, _):
+            left = _load(builder, *_vectors(builder, builder.gep(given.data(0), [k]), vector, DOTS))
+            for total, start in zip(sums, starts, strict=True):
+                right = _load(builder, *_vectors(builder, builder.gep(start, [k]), vector, DOTS))
+                _add_product(builder, total, left, right)
+        for j, total in enumerate(sums):
+            builder.store(_across(builder, builder.load(total)), builder.gep(given.data(4), [_INDEX(j)]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@njit(**_ROW)
+def sum_rows(indices, values, head, dense, low, high, begin, end, total):  # type: ignore[no-untyped-def]
+    """Add values[k, head] · dense[indices[k]] between two columns for begin ≤ k < end."""
+    c = low
+    while c + 64 <= high:
+        sum_columns(indices, values, head, dense, begin, end, c, total, c, 64)
+        c += 64
+    if c + 32 <= high:
+        sum_columns(indices, values, head, dense, begin, end, c, total, c, 32)
+        c += 32
+    if c + 16 <= high:
+        sum_columns(indices, values, head, dense, begin, end, c, total, c, 16)
+        c += 16
+    if c + 8 <= high:
+        sum_columns(indices, values, head, dense, begin, end, c, total, c, 8)
+        c += 8
+    while c < high:
+        for k in range(begin, end):
+            total[c] += values[k, head] * dense[indices[k], c]
+        c += 1
+
+
+class _Given:
+    """The arguments of a call by their places: arrays' data and shapes, and numbers as indices."""
+
+    def __init__(self, context: Any, builder: Any, kinds: Any, arguments: Any) -> None:
+        self._context, self._builder, self._kinds, self._arguments = context, builder, kinds, arguments
+
+    def data(self, place: int) -> Any:
+        """Where an array's numbers begin."""
+        return self._array(place).data
+
+    def shape(self, place: int, dim: int) -> Any:
+        """How long an array is."""
+        return self._builder.extract_value(self._array(place).shape, dim)
+
+    def number(self, place: int) -> Any:
+        """A number."""
+        return self._context.cast(self._builder, self._arguments[place], self._kinds[place], types.int64)
+
+    def _array(self, place: int) -> Any:
+        make = self._context.make_array(self._kinds[place])
+        return make(self._context, self._builder, self._arguments[place])
+
+
+def _vectors(builder: Any, start: Any, vector: Any, width: int) -> list[Any]:
+    """Where the vectors begin that hold so many numbers from a place on."""
+    place = builder.bitcast(start, vector.as_pointer())
+    return [builder.gep(place, [_INDEX(j)]) for j in range(width // vector.count)]
+
+
+def _load(builder: Any, place: Any) -> Any:
+    return builder.load(place, align=1)
+
+
+def _spread(builder: Any, number: Any, vector: Any) -> Any:
+    """A vector of one number."""
+    nothing = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(nothing, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None))
+
+
+def _add_product(builder: Any, total: Any, left: Any, right: Any) -> None:
+    product = builder.fmul(left, right, flags=tuple(_FAST))
+    builder.store(builder.fadd(builder.load(total), product, flags=tuple(_FAST)), total)
+
+
+def _across(builder: Any, vector: Any) -> Any:
+    """The sum of a vector's numbers, by halves."""
+    count = vector.type.count
+    while count > 1:
+        count //= 2
+        places = [ir.Constant(ir.IntType(32), j) for j in range(2 * count)]
+        half = [
+            builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), part))
+            for part in (places[:count], places[count:])
+        ]
+        vector = builder.fadd(*half, flags=tuple(_FAST))
+    return builder.extract_element(vector, ir.IntType(32)(0))
