@@ -37,13 +37,12 @@ def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, a
 
 
 @pytest.mark.usefixtures("backend")
-def test_heads_may_have_parts_of_any_width() -> None:
+def test_one_head_of_several_is_taken() -> None:
     adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 8)
     csr, values = as_csr(adjacency)
     heads = torch.stack([values, 2 * values, -values], 1)
-    scaled = torch.cat([adjacency @ dense[:, :4], adjacency @ (-dense[:, 4:])], 1)  # the second head has no columns
-    found = projection(csr, bias, weight, torch.zeros(8), activation="relu", bounds=(0, 4, 4, 9))(heads, dense)
-    torch.testing.assert_close(found, torch.relu(scaled + bias) @ weight, rtol=1e-4, atol=1e-5)
+    found = projection(csr, bias, weight, torch.zeros(8), activation="relu", head=1)(heads, dense)
+    torch.testing.assert_close(found, torch.relu(2 * adjacency @ dense + bias) @ weight, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("backend")

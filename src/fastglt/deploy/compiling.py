@@ -59,11 +59,11 @@ def compile_for(
         return Predictor(network=network, graph=pruned, x=x, score=score, program=None)
     layouts: list[str] = []
     trials: dict[str, float] = {}
-    for matrix in program.matrices:
+    for number, matrix in enumerate(program.matrices, start=1):
         if layout == "fastest":
             name, spent = fastest(x, matrix)
             layouts.append(name)
-            trials |= {f"{matrix.shape[1]} columns, {key}": value for key, value in spent.items()}
+            trials |= {f"matrix {number}, {key}": value for key, value in spent.items()}
         else:
             layouts.append(layout)
     found = Predictor(

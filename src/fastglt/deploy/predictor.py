@@ -44,11 +44,10 @@ class Predictor:
         if self.program is None:
             return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
-            products = [rows.product() for rows in self._rows]
-            return self._finish(products)
+            return self._finish([rows.product for rows in self._rows])
         first, second = self.graph.hops(chosen, depth=_DEPTH)
         assert first.senders is not None
-        products = [rows.take(first.senders).product() for rows in self._rows]
+        products = [rows.take(first.senders).product for rows in self._rows]
         return self.program.prepare(first, second, self.score)(products)
 
     __call__ = logits

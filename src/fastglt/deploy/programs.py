@@ -6,14 +6,15 @@ every node, which is added once where it is read. Features that no weight reads 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from fastglt.kernels import attention, head_dots
-from fastglt.kernels.frozen import AT_ONCE, narrow_sums, padded, projection
+from fastglt.kernels.frozen import AT_ONCE, Sums, narrow_sums, padded, projection
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
@@ -34,28 +35,44 @@ class Hidden:
         constant = _ACTIVATIONS[activation](bias[read & ~written])
         return Hidden(live=(read & written).nonzero().squeeze(1), shift=constant @ out[read & ~written])
 
-    def places(self, units: int, heads: int = 1) -> tuple[Tensor, tuple[int, ...]]:
-        """The live ones' numbers, head by head, and where each head begins; the last bound is their end.
-
-        Each head is filled up with the number `units`, which is nobody's, to a multiple of what is added at once.
-        """
-        parts = []
+    def parts(self, into: Tensor, bias: Tensor, out: Tensor, heads: int = 1) -> "list[Part]":
+        """The live ones' weights, head by head, each filled up with zeros to a multiple of AT_ONCE."""
+        found = []
         for head in range(heads):
-            part = self.live[(self.live * heads).div(units, rounding_mode="floor") == head]
-            parts.append(torch.nn.functional.pad(part, (0, -part.numel() % AT_ONCE), value=units))
-        return torch.cat(parts), tuple(accumulate((part.numel() for part in parts), initial=0))
+            units = self.live[(self.live * heads).div(into.shape[1], rounding_mode="floor") == head]
+            fill = -units.numel() % AT_ONCE
+            found.append(
+                Part(
+                    into=pad(into[:, units], (0, fill)),
+                    bias=pad(bias[units], (0, fill)),
+                    out=pad(padded(out[units]), (0, 0, 0, fill)),
+                    shift=padded(self.shift if head == 0 else torch.zeros_like(self.shift)),
+                    head=head,
+                )
+            )
+        return found
 
 
-def _pick(tensor: Tensor, places: Tensor, dim: int) -> Tensor:
-    """Those places of a dimension; the one after its end is zero."""
-    zero = torch.zeros_like(tensor.narrow(dim, 0, 1))
-    return torch.cat([tensor, zero], dim).index_select(dim, places)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part:
+    """Some of the hidden units: one head's, few enough that what they hold of all nodes stays near."""
+
+    into: Tensor  # [features, units]
+    bias: Tensor  # [units]
+    out: Tensor  # [units, outputs]
+    shift: Tensor  # [outputs], what is added once
+    head: int
+
+    def projection(self, hop: Hop, activation: str) -> Sums:
+        """What these units add to the outputs, from the messages' factors and the features times `into`."""
+        return projection(hop.csr, self.bias, self.out, self.shift, activation=activation, head=self.head)
 
 
 _ACTIVATIONS = {"relu": torch.relu, "elu": torch.nn.functional.elu}
 
 
-Finish = Callable[[Sequence[Tensor]], Tensor]
+Products = Sequence[Callable[[], Tensor]]  # each is computed when it is needed
+Finish = Callable[[Products], Tensor]
 
 
 class Program(ABC):
@@ -93,17 +110,15 @@ class GCNProgram(Program):
     def __init__(self, state: State) -> None:
         into, out, bias = state["layer1.weight"], state["layer2.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "relu")
-        places, _ = hidden.places(into.shape[1])
-        self.matrices, self.live_units = (_pick(into, places, 1),), hidden.live.numel()
-        self._bias, self._out, self._classes = _pick(bias, places, 0), _pick(padded(out), places, 0), out.shape[1]
-        self._shift, self._last = padded(hidden.shift), padded(state["layer2.bias"])
+        (self._part,) = hidden.parts(into, bias, out)
+        self.matrices, self.live_units = (self._part.into,), hidden.live.numel()
+        self._last, self._classes = padded(state["layer2.bias"]), out.shape[1]
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
         """The hidden units are multiplied by W while they are at hand, and never written down."""
         norms = [_scored(hop.symmetric_norm, hop, score).unsqueeze(1) for hop in (first, second)]
-        hidden = projection(first.csr, self._bias, self._out, self._shift, activation="relu")
-        last = narrow_sums(second.csr, self._last)
-        return lambda products: last(norms[1], hidden(norms[0], products[0]))[:, : self._classes]
+        hidden, last = self._part.projection(first, "relu"), narrow_sums(second.csr, self._last)
+        return lambda products: last(norms[1], hidden(norms[0], products[0]()))[:, : self._classes]
 
 
 class GINProgram(Program):
@@ -115,11 +130,10 @@ class GINProgram(Program):
         out = torch.cat([passed, read], 1)
         into, bias = state["layer1.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "relu")
-        places, _ = hidden.places(into.shape[1])
-        self.matrices, self.live_units = (_pick(into, places, 1),), hidden.live.numel()
-        self._bias, self._out = _pick(bias, places, 0), _pick(out, places, 0)
         readout = padded(state["bias_readout"])
-        self._shift = hidden.shift + torch.cat([torch.zeros_like(readout), readout])
+        hidden = replace(hidden, shift=hidden.shift + torch.cat([torch.zeros_like(readout), readout]))
+        (self._part,) = hidden.parts(into, bias, out)
+        self.matrices, self.live_units = (self._part.into,), hidden.live.numel()
         self._last, self._mean = padded(state["layer2.bias"]), mean
         self._eps = state["layer1.eps"], state["layer2.eps"]
 
@@ -129,11 +143,10 @@ class GINProgram(Program):
         for hop, eps in zip((first, second), self._eps, strict=True):
             norm = hop.mean_norm if self._mean else hop.sum_norm
             norms.append((_scored(norm, hop, score) + (1 + eps) * hop.is_loop).unsqueeze(1))
-        hidden = projection(first.csr, self._bias, self._out, self._shift, activation="relu")
-        last = narrow_sums(second.csr, self._last)
+        hidden, last = self._part.projection(first, "relu"), narrow_sums(second.csr, self._last)
 
-        def finish(products: Sequence[Tensor]) -> Tensor:
-            passed, read = hidden(norms[0], products[0]).chunk(2, dim=1)
+        def finish(products: Products) -> Tensor:
+            passed, read = hidden(norms[0], products[0]()).chunk(2, dim=1)
             total = second.of_receivers(read) + last(norms[1], passed)
             return total[:, : self._classes] / 2
 
@@ -150,23 +163,20 @@ class GATProgram(Program):
             torch.stack([state[f"{layer}.attention_{end}"] for end in ("source", "target")])
             for layer in ("layer1", "layer2")
         )
-        self.live_units = hidden.live.numel()
-        places, self._bounds = hidden.places(into.shape[1], heads)
-        self.matrices = _pick(into, places, 1), head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
-        self._bias, self._out, self._classes = _pick(bias, places, 0), _pick(padded(out), places, 0), out.shape[1]
-        self._shift = padded(hidden.shift)
+        self._parts, self.live_units = hidden.parts(into, bias, out, heads), hidden.live.numel()
+        looked_at = head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
+        self.matrices, self._classes = (looked_at, *(part.into for part in self._parts)), out.shape[1]
         self._looks = padded(self._looks)
         self._last, self._slope = padded(state["layer2.bias"]), slope
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
-        """Attention depends on the features; each head's part of the units has as many as are left of it."""
+        """Attention depends on the features; the heads' units are computed and read one head after the other."""
         scores = [None if score is None else hop.spread(score).unsqueeze(1) for hop in (first, second)]
-        hidden = projection(first.csr, self._bias, self._out, self._shift, activation="elu", bounds=self._bounds)
-        last = narrow_sums(second.csr, self._last)
+        hidden, last = [part.projection(first, "elu") for part in self._parts], narrow_sums(second.csr, self._last)
 
-        def finish(products: Sequence[Tensor]) -> Tensor:
-            z, halves = products
-            y = hidden(self._attention(halves, first, scores[0]), z)
+        def finish(products: Products) -> Tensor:
+            values = self._attention(products[0](), first, scores[0])
+            y = reduce(torch.Tensor.add_, (one(values, z()) for one, z in zip(hidden, products[1:], strict=True)))
             halves = head_dots(y, self._looks).flatten(1)
             return last(self._attention(halves, second, scores[1]), y)[:, : self._classes]
 

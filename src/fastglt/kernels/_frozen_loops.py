@@ -3,16 +3,14 @@
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _OPTIONS, _ROW, ELU, RELU, _add, _elu, _relu
+from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, RELU, _add, _elu, _relu
 from fastglt.kernels._vectors import DOTS, dots, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES
 
-_ROWS = 32  # that one thread takes at a time, sharing a buffer
-
 
 @njit(**_OPTIONS)
-def project(indptr, indices, values, bounds, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
-    """out[i] = activation(Σ_k values[k] · dense[indices[k]] + bias) · columnsᵀ + shift.
+def project(indptr, indices, values, head, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
+    """out[i] = activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ + shift.
 
     The sum never leaves the cache. There are DOTS columns, or a multiple of that.
     """
@@ -21,8 +19,7 @@ def project(indptr, indices, values, bounds, dense, bias, activation, columns, s
         total = np.empty(dense.shape[1], dense.dtype)
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
             total[:] = dense.dtype.type(0)
-            for h in range(values.shape[1]):
-                sum_rows(indices, values, h, dense, bounds[h], bounds[h + 1], indptr[i], indptr[i + 1], total)
+            sum_rows(indices, values, head, dense, indptr[i], indptr[i + 1], total)
             if activation == RELU:
                 _relu(total, bias)
             elif activation == ELU:
@@ -55,7 +52,7 @@ def mixed(indptr, indices, values, split, block, pointers, columns, weights, out
     for i in prange(out.shape[0]):
         row = out[i]
         row[:] = out.dtype.type(0)
-        sum_rows(indices, values, 0, block, 0, row.shape[0], indptr[i], split[i], row)
+        sum_rows(indices, values, 0, block, indptr[i], split[i], row)
         for k in range(split[i], indptr[i + 1]):
             f = indices[k] - block.shape[0]
             _scatter(

@@ -16,6 +16,7 @@ _ROW = _COMMON  # a loop over one row vectorises best as a function of its own
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
 _BLOCK = 4096  # numbers of a long vector that one thread takes at a time
+_ROWS = 32  # that one thread takes at a time where they share something
 
 NONE, RELU, ELU = 0, 1, 2  # activations
 

@@ -106,17 +106,16 @@ def attention_backward(
 
 
 def projection(
-    csr: CSR, bounds: tuple[int, ...], bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+    csr: CSR, head: int, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.projection`."""
     columns, work = weight.shape[1], csr.num_entries * bias.numel() + csr.num_rows * weight.numel()
-    heads, kind = np.array(bounds, np.int64), _ACTIVATIONS[activation]
-    before, after = _arrays(bias), _arrays(weight.t(), shift)
+    kind, before, after = _ACTIVATIONS[activation], _arrays(bias), _arrays(weight.t(), shift)
 
     def run(values: Tensor, dense: Tensor) -> Tensor:
         out = dense.new_empty(csr.num_rows, columns)
         given, rows, filled = _arrays(values, dense, out)
-        _run(work, _frozen_loops.project, *csr.arrays, given, heads, rows, *before, kind, *after, filled)
+        _run(work, _frozen_loops.project, *csr.arrays, given, head, rows, *before, kind, *after, filled)
         return out
 
     return run

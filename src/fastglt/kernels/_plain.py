@@ -1,6 +1,5 @@
 """The same kernels with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
-import itertools
 from collections.abc import Callable
 
 import torch
@@ -54,16 +53,13 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def projection(
-    csr: CSR, bounds: tuple[int, ...], bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+    csr: CSR, head: int, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.projection`."""
 
     def run(values: Tensor, dense: Tensor) -> Tensor:
-        parts = [
-            spmm(csr, values[:, h : h + 1], dense[:, low:high])
-            for h, (low, high) in enumerate(itertools.pairwise(bounds))
-        ]
-        return finish(torch.cat(parts, 1), bias, activation, None) @ weight + shift
+        sums = spmm(csr, values[:, head : head + 1], dense)
+        return finish(sums, bias, activation, None) @ weight + shift
 
     return run
 

@@ -13,7 +13,6 @@ from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW
 
-WIDTHS = (64, 32, 16, 8)  # of columns that are summed at once, the widest first
 DOTS = 8  # dot products that are taken at once
 _LANES = 16  # of a vector; the compiler splits one that is too long for the machine
 _INDEX = ir.IntType(64)
@@ -23,7 +22,7 @@ _INDEX = ir.IntType(64)
 def sum_columns(_context, indices, values, head, dense, begin, end, column, out, place, width):  # type: ignore[no-untyped-def]
     """Add Σ_k values[k, head] · dense[indices[k], column + j], begin ≤ k < end, to out[place + j] for j < width.
 
-    The width is a literal: one of WIDTHS. All arrays are contiguous.
+    The width is a literal: 8, or a multiple of 16. All arrays are contiguous.
     """
     signature = types.void(indices, values, head, dense, begin, end, column, out, place, width)
 
@@ -76,22 +75,22 @@ def dots(_context, x, rows, first, length, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**_ROW)
-def sum_rows(indices, values, head, dense, low, high, begin, end, total):  # type: ignore[no-untyped-def]
-    """Add values[k, head] · dense[indices[k]] between two columns for begin ≤ k < end."""
-    c = low
-    while c + 64 <= high:
+def sum_rows(indices, values, head, dense, begin, end, total):  # type: ignore[no-untyped-def]
+    """Add Σ_k values[k, head] · dense[indices[k]], begin ≤ k < end, to a row."""
+    c = 0
+    while c + 64 <= total.shape[0]:
         sum_columns(indices, values, head, dense, begin, end, c, total, c, 64)
         c += 64
-    if c + 32 <= high:
+    if c + 32 <= total.shape[0]:
         sum_columns(indices, values, head, dense, begin, end, c, total, c, 32)
         c += 32
-    if c + 16 <= high:
+    if c + 16 <= total.shape[0]:
         sum_columns(indices, values, head, dense, begin, end, c, total, c, 16)
         c += 16
-    if c + 8 <= high:
+    if c + 8 <= total.shape[0]:
         sum_columns(indices, values, head, dense, begin, end, c, total, c, 8)
         c += 8
-    while c < high:
+    while c < total.shape[0]:
         for k in range(begin, end):
             total[c] += values[k, head] * dense[indices[k], c]
         c += 1

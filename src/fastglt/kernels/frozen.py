@@ -25,16 +25,13 @@ def projection(
     shift: Tensor,
     *,
     activation: str,
-    bounds: tuple[int, ...] | None = None,
+    head: int = 0,
 ) -> Sums:
     """``activation(csr(values) · dense + bias) · weight + shift`` in one pass over the rows.
 
-    The weight has few columns and is `padded`. The values have one column for each head; head h's part of dense's
-    columns is bounds[h] to bounds[h + 1].
+    The weight has few columns and is `padded`. Of the values, one head's column is taken.
     """
-    found: Sums = _server(bias, "numba").projection(
-        csr, bounds or (0, bias.shape[0]), bias, activation, weight, shift
-    )
+    found: Sums = _server(bias, "numba").projection(csr, head, bias, activation, weight, shift)
     return found
 
 
