@@ -202,8 +202,7 @@ def adam_product(
 
 def _run(work: int, loop: Any, *arguments: Any) -> None:
     """Run a loop of so many steps; one that is over before a second thread has woken up is left to this one."""
-    threads = get_num_threads()
-    if threads == 1 or work >= _WORTH_WAKING:
+    if work >= _WORTH_WAKING or (threads := get_num_threads()) == 1:
         loop(*arguments)
         return
     set_num_threads(1)
