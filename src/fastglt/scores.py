@@ -40,6 +40,7 @@ def _outermost(scores: Tensor, count: int, seed: int, among: Tensor | None, *, s
     return torch.from_numpy(chosen).to(scores.device)
 
 
+_AT_A_TIME = 2**18  # edges
 _SAMPLE_EVERY = 61  # odd, so that a sample of a matrix does not keep to one column
 
 
@@ -102,6 +103,18 @@ def edge_similarity(full: Graph, pruned: Graph) -> Tensor:
 def edge_peripherality(graph: Graph) -> Tensor:
     """TEDDY's score (q_i/d_i)(q_j/d_j), q the mean neighbour degree^-1/2: low between hubs that know hubs."""
     return (_neighbour_mean(graph) / graph.degree.clamp(min=1))[graph.edges].prod(0)
+
+
+def edge_agreement(graph: Graph, logits: Tensor) -> Tensor:
+    """How far the predictions for an edge's two ends agree: ⟨softmax, softmax⟩, in [0, 1].
+
+    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    >>> edge_agreement(graph, torch.tensor([[9.0, -9.0], [9.0, -9.0], [-9.0, 9.0]])).round().tolist()
+    [1.0, 0.0]
+    """
+    shares = logits.softmax(-1)
+    parts = graph.edges.split(_AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
+    return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
 
 
 def _neighbour_mean(graph: Graph) -> Tensor:

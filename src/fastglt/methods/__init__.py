@@ -9,6 +9,7 @@ from fastglt.methods.adaglt import AdaGLT
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
 from fastglt.methods.dglt import DGLT
 from fastglt.methods.fastglt import FastGLT
+from fastglt.methods.forest import Forest
 from fastglt.methods.gebt import GEBT
 from fastglt.methods.grasp import GraSP
 from fastglt.methods.oneshot import OneShot
@@ -34,6 +35,7 @@ __all__ = [
     "Budget",
     "FastGLT",
     "FixedMasks",
+    "Forest",
     "GraSP",
     "Method",
     "OneShot",
@@ -47,7 +49,22 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (FastGLT, OneShot, RandomPruning, SNIP, GraSP, RigL, UGS, WDGLT, ACE, GEBT, DGLT, AdaGLT, TEDDY)
+    for method in (
+        FastGLT,
+        Forest,
+        OneShot,
+        RandomPruning,
+        SNIP,
+        GraSP,
+        RigL,
+        UGS,
+        WDGLT,
+        ACE,
+        GEBT,
+        DGLT,
+        AdaGLT,
+        TEDDY,
+    )
 }
 
 

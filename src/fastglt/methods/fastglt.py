@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fastglt.errors import unknown_name
 from fastglt.masks import flatten
+from fastglt.methods.agreement import ForestRule
 from fastglt.methods.base import (
     Method,
     cut_random,
@@ -22,6 +23,7 @@ from fastglt.methods.base import (
     train_soft_masks,
     train_sparse,
 )
+from fastglt.records import Snapshot
 from fastglt.schedules import SwapSchedule, intermediate_sparsity
 from fastglt.scores import EDGE_POTENTIALS, swapped
 from fastglt.seeds import derive
@@ -41,26 +43,40 @@ class FastGLT(Method):
     start: str = "oneshot"  # where denoising starts: learned masks, or random ones (ablation)
     swap_fraction: float = 0.3  # share of kept elements offered for a swap at first [tau]
     decay: float = 1.0  # how fast that share falls [kappa]
-    edge_score: str = "degree"  # which pruned edges return first: low degree, or the paper's similarity
+    edge_score: str = "degree"  # which pruned edges return first: low degree, or the paper's similarity; or forest
     ramp: float = 0.8  # share of the intervals after which the target is reached; the paper's is 1
 
     def begin(self, training: Training) -> None:
         """Stage 1 trains soft masks; a random start cuts at once, and only warms the weights up."""
         if self.start == "random":
             cut_random(training, *self._one_shot_sparsities())
-            train_sparse(training, self.targets, stage="warm-up")
+            train_sparse(training, self.targets, stage="warm-up", soft_edges=self.forest is None)
         else:
-            train_soft_masks(training, self.targets)
+            train_soft_masks(training, self.targets, soft_edges=self.forest is None)
 
     def after_epoch(self, training: Training) -> None:
         """Cut after E epochs; from then on, denoise after every interval."""
         denoised = training.epoch - self.budget.oneshot_epochs
         if denoised == 0:
-            if self.start == "oneshot":
-                cut_smallest(training, *self._one_shot_sparsities())
-            train_sparse(training, self.targets, stage="denoise", sum_gradients=self.targets.weight_sparsity > 0)
+            self.cut(training)
+            train_sparse(
+                training,
+                self.targets,
+                stage="denoise",
+                soft_edges=self.forest is None,
+                sum_gradients=self.targets.weight_sparsity > 0,
+            )
         elif denoised > 0 and (denoised % self.budget.interval == 0 or training.epoch == self.epochs):
             self.denoise(training, interval=math.ceil(denoised / self.budget.interval))
+
+    def cut(self, training: Training) -> None:
+        """End stage 1: cut almost to the target; a forest is chosen for the target itself."""
+        edges = None if self.forest is None else self.choose_forest(training, interval=0, at=training.best)
+        if self.start == "oneshot":
+            graph_sparsity, weight_sparsity = self._one_shot_sparsities()
+            cut_smallest(training, graph_sparsity if edges is None else 0.0, weight_sparsity)
+        if edges is not None:
+            set_masks(training, edges, get_masks(training)[1])
 
     def denoise(self, training: Training, interval: int) -> None:
         """Swap by the schedule: small scores and weights are noise, low degrees and large gradients promise."""
@@ -72,7 +88,9 @@ class FastGLT(Method):
             interval=interval, kept=training.masks.weights_kept, total=weights.numel()
         )
         seed = derive(training.seed, "swap", interval)
-        if any(edge_swap) and training.edge_score is not None:
+        if self.forest is not None and self.forest.revise and training.epoch < self.epochs:
+            edges = self.choose_forest(training, interval=interval)
+        elif any(edge_swap) and training.edge_score is not None:
             noise = training.edge_score.detach().abs()
             potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
             before, edges = edges, swapped(edges, edge_swap, noise=noise, potential=potential, seed=seed)
@@ -85,6 +103,17 @@ class FastGLT(Method):
             total.zero_()
         if training.epoch == self.epochs and any(edge_swap + weight_swap):
             training.measure("final")
+
+    @property
+    def forest(self) -> ForestRule | None:
+        """How edges are chosen by agreement, if they are."""
+        return ForestRule() if self.edge_score == "forest" and self.targets.graph_sparsity > 0 else None
+
+    def choose_forest(self, training: Training, *, interval: int, at: Snapshot | None = None) -> Tensor:
+        """The edges that the forest rule keeps now, or would have kept at some epoch."""
+        assert self.forest is not None
+        count, _ = self.targets.kept(training)
+        return self.forest.choose(training, count, seed=derive(training.seed, "forest", interval), at=at)
 
     def schedule(self, target: float) -> SwapSchedule:
         """How one mask moves from its one-shot cut to a target."""
@@ -105,8 +134,8 @@ class FastGLT(Method):
     def __post_init__(self) -> None:
         if self.start not in STARTS:
             raise unknown_name("start", self.start, STARTS)
-        if self.edge_score not in EDGE_POTENTIALS:
-            raise unknown_name("edge score", self.edge_score, EDGE_POTENTIALS)
+        if self.edge_score not in (*EDGE_POTENTIALS, "forest"):
+            raise unknown_name("edge score", self.edge_score, (*EDGE_POTENTIALS, "forest"))
         self.schedule(0.0)  # checks the rest
 
 

@@ -1,0 +1,68 @@
+"""Spanning forests of a graph: the strongest edges that hold every component together."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+from torch import Tensor
+
+from fastglt.seeds import permutation
+
+
+def keep_forests(
+    edges: Tensor, strength: Tensor, num_nodes: int, count: int, *, forests: int | None = 1, seed: int = 0
+) -> Tensor:
+    """Keep `count` edges: forests as long as they fit, then the strongest of the rest.
+
+    The first forest is the maximum spanning forest by strength, the next one that of the edges which are left,
+    and so on, so that they share no edge; None: as many as fit. Of the first forest each node's strongest edge goes
+    before all others, so that a forest which does not fit loses its inner edges before it leaves nodes alone; apart
+    from that, the strongest edges of a forest come first. `edges` are distinct pairs of different nodes, whose
+    direction does not matter here. Ties fall in a seeded random order, the same on every machine.
+
+    >>> triangle = torch.tensor([[0, 0, 1], [1, 2, 2]])
+    >>> keep_forests(triangle, torch.tensor([0.9, 0.1, 0.5]), 3, 2).tolist()
+    [True, False, True]
+    """
+    ends, order = edges.cpu().numpy(), _strongest_first(strength, seed)
+    kept = np.zeros(len(order), dtype=bool)
+    left, found = order, 0  # the strongest first, all the time
+    while count > 0 and len(left) and (forests is None or found < forests):
+        inside = _in_forest(ends[:, left], num_nodes)
+        forest = left[inside]
+        if found == 0 and len(forest) > count:
+            forest = _nobody_alone_first(forest, ends, num_nodes)
+        kept[forest[:count]] = True
+        count, left, found = count - min(count, len(forest)), left[~inside], found + 1
+    kept[left[:count]] = True
+    return torch.from_numpy(kept).to(strength.device)
+
+
+def _strongest_first(strength: Tensor, seed: int) -> Any:
+    """The numbers of the edges, in one order."""
+    shuffled = permutation(strength.numel(), seed).numpy()
+    return shuffled[np.argsort(-strength.detach().cpu().numpy()[shuffled], kind="stable")]
+
+
+def _in_forest(ends: Any, num_nodes: int) -> Any:
+    """Which edges are in the spanning forest that takes the earliest; there is only one."""
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    matrix = csr_array((np.arange(1.0, len(low) + 1), (low, high)), (num_nodes, num_nodes))
+    if matrix.nnz < len(low):  # an arrow and its reverse are one edge, of which the earlier counts
+        _, first = np.unique(low * num_nodes + high, return_index=True)
+        matrix = csr_array((first + 1.0, (low[first], high[first])), (num_nodes, num_nodes))
+    inside = np.zeros(len(low), dtype=bool)
+    inside[minimum_spanning_tree(matrix, overwrite=True).data.astype(np.int64) - 1] = True
+    return inside
+
+
+def _nobody_alone_first(forest: Any, ends: Any, num_nodes: int) -> Any:
+    """Each node's strongest edge before the others of a forest; both parts in the order they come in."""
+    first = np.full(num_nodes, len(forest))
+    for end in ends:
+        np.minimum.at(first, end[forest], np.arange(len(forest)))
+    held = np.zeros(len(forest), dtype=bool)
+    held[first[first < len(forest)]] = True
+    return np.concatenate([forest[held], forest[~held]])

@@ -1,0 +1,145 @@
+"""Forest tickets: which edges go, when they are chosen again, and that weights go FastGLT's way."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from fastglt import InputError
+from fastglt.graph import Graph
+from fastglt.methods import FastGLT, Forest
+from fastglt.methods.agreement import ForestRule, class_scores
+from fastglt.scores import edge_agreement
+from fastglt.training import Training, train
+from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
+
+
+def components(graph: Graph, kept: Tensor) -> int:
+    edges = graph.edges[:, kept].numpy()
+    matrix = coo_array((np.ones(edges.shape[1]), edges), (graph.num_nodes, graph.num_nodes))
+    return int(connected_components(matrix, directed=False)[0])
+
+
+def after_stage_one(method: Forest) -> Training:
+    training = training_of()
+    method.begin(training)
+    for _ in range(BUDGET.oneshot_epochs):
+        training.run_epoch(method)
+    return training
+
+
+def forest(graph: float, weight: float, **options: object) -> Forest:
+    method = method_of("forest", graph, weight, **options)
+    assert isinstance(method, Forest)
+    return method
+
+
+def test_agreement_is_the_dot_product_of_the_predictions() -> None:
+    graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (1, 2)]), num_nodes=3)
+    logits = torch.tensor([[0.0, 0.0], [0.0, 0.0], [math.log(3.0), 0.0]])  # ½ ½, ½ ½, ¾ ¼
+    torch.testing.assert_close(edge_agreement(graph, logits), torch.tensor([0.5, 0.5, 0.5]))
+    logits[1] = torch.tensor([0.0, math.log(3.0)])  # ¼ ¾
+    torch.testing.assert_close(edge_agreement(graph, logits), torch.tensor([0.5, 0.5, 0.375]))
+
+
+def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
+    method = forest(0.4, 0.5)
+    training = after_stage_one(method)
+    best = training.best
+    assert best is not None
+    assert best.weight_score  # soft masks were trained, and count
+    network = training.network
+    state = {**best.state, **{name: best.state[name] * score for name, score in best.weight_score.items()}}
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    network.load_state_dict(state)
+    with torch.no_grad():
+        logits = network.eval()(training.task.x, training.task.graph)
+    network.load_state_dict(before)
+    shares = logits.softmax(-1)
+    graph = training.task.graph
+    strength = (shares[graph.edges[0]] * shares[graph.edges[1]]).sum(-1)
+    method.after_epoch(training)
+    kept = training.masks.edges.kept
+    assert int(kept.sum()) == 36
+    assert components(graph, kept) == components(graph, torch.ones(60, dtype=torch.bool))
+    # what is kept beyond the forest of 29 edges is stronger than all that was cut: at least seven such edges
+    assert int((strength[kept] > strength[~kept].max()).sum()) >= 7
+    for name, value in training.network.state_dict().items():  # the look left no trace but the cut
+        assert torch.equal(value[value != 0], before[name][value != 0])
+
+
+def test_no_edge_scores_are_trained() -> None:
+    training = training_of()
+    best = train(training, forest(0.4, 0.5))
+    assert best.edge_score is None
+    assert counts(best.masks) == (36, 60)
+
+
+def test_edges_are_chosen_anew_after_each_interval_or_stay() -> None:
+    revised, fixed = training_of(), training_of()
+    train(revised, forest(0.4, 0.0))
+    train(fixed, forest(0.4, 0.0, revise=False))
+    assert [record.epoch for record in fixed.history if record.edges_dropped] == [4]
+    later = [record for record in revised.history if record.edges_grown]
+    assert later
+    assert all(record.epoch % 4 == 0 and record.edges_grown == record.edges_dropped for record in later)
+    assert later[-1].epoch < revised.epoch  # a choice that nobody could train with is not made
+
+
+@pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"degree": 0.5}, {"look": "pruned"}])
+def test_components_hold_together_while_a_forest_fits(options: dict[str, object]) -> None:
+    training = training_of()
+    best = train(training, forest(0.5, 0.9, **options))
+    assert counts(best.masks) == (30, 12)
+    assert components(training.task.graph, best.masks.edges.kept) == 1  # 29 edges would do
+
+
+def test_low_degrees_make_an_edge_stronger() -> None:
+    training = training_of()
+    star = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (4, 5)]), num_nodes=30)
+    training.task = training.task.__class__(**{**vars(training.task), "graph": star})
+    agreement = edge_agreement(star, class_scores(training, None, whole=True))
+    by_hand = agreement / torch.tensor([3.0, 3.0, 3.0, 1.0]) ** 2
+    kept = ForestRule(forests=0, degree=2.0).choose(training, 1, seed=0)
+    assert kept.tolist() == [False, False, False, True]
+    assert int(by_hand.argmax()) == 3
+
+
+def test_fastglt_takes_the_rule_as_an_option() -> None:
+    ours, theirs = training_of(), training_of()
+    best = train(ours, method_of("forest", 0.4, 0.5))
+    same = train(theirs, method_of("fastglt", 0.4, 0.5, edge_score="forest"))
+    assert best.masks == same.masks
+    assert torch.equal(best.masks.edges.kept, same.masks.edges.kept)
+
+
+def test_without_edges_to_cut_it_is_fastglt() -> None:
+    ours, theirs = train(training_of(), forest(0.0, 0.9)), train(training_of(), method_of("fastglt", 0.0, 0.9))
+    assert all(torch.equal(ours.state[name], theirs.state[name]) for name in ours.state)
+
+
+def test_a_random_start_has_its_forest_too() -> None:
+    assert counts(train(training_of(), forest(0.4, 0.5, start="random")).masks) == (36, 60)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"forests": -1}, r"forests must not be negative \(got -1\)"),
+        ({"degree": -0.5}, r"degree must not be negative \(got -0.5\)"),
+        ({"look": "hole"}, r"unknown graph to look at \(got 'hole'\); did you mean 'whole'\?"),
+        ({"edge_score": "forrest"}, r"unknown edge score \(got 'forrest'\); did you mean 'forest'\?"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        forest(0.4, 0.5, **options)
+
+
+def test_it_is_a_fastglt() -> None:
+    assert issubclass(Forest, FastGLT)
+    assert Forest().forest == ForestRule()
