@@ -1,6 +1,7 @@
 """Forest tickets: which edges go, when they are chosen again, and that weights go FastGLT's way."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def after_stage_one(method: Forest) -> Training:
     return training
 
 
-def forest(graph: float, weight: float, **options: object) -> Forest:
+def forest(graph: float, weight: float, **options: Any) -> Forest:
     method = method_of("forest", graph, weight, **options)
     assert isinstance(method, Forest)
     return method
