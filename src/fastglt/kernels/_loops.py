@@ -372,15 +372,19 @@ def _elu(row, bias):  # type: ignore[no-untyped-def]
 
 @njit(**_INSIDE)
 def _exp(x):  # type: ignore[no-untyped-def]
-    """e^x for x ≤ 0 in single precision, made to vectorise: 2^n · e^r with |r| ≤ ln 2 / 2, e^r by Taylor."""
-    x = x if x > np.float32(-87) else np.float32(-87)
-    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
-    r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)  # ln 2 in two parts
-    e = np.float32(1 / 5040)
-    e = e * r + np.float32(1 / 720)
-    e = e * r + np.float32(1 / 120)
-    e = e * r + np.float32(1 / 24)
-    e = e * r + np.float32(1 / 6)
-    e = e * r + np.float32(1 / 2)
-    e = e * r * r + r + np.float32(1)
+    """e^x for x ≤ 0 in single precision, made to vectorise: 2^n · 2^f with |f| ≤ ½, 2^f by a polynomial.
+
+    It is 1 at 0, and 2^f at six places that keep its error below 4e-9 in between.
+    """
+    t = x * np.float32(1.4426950408889634)
+    t = t if t > np.float32(-126) else np.float32(-126)
+    n = np.floor(t + np.float32(0.5))
+    f = t - n
+    e = np.float32(0.000154531629)
+    e = e * f + np.float32(0.00133908634)
+    e = e * f + np.float32(0.00961808256)
+    e = e * f + np.float32(0.0555035711)
+    e = e * f + np.float32(0.240226508)
+    e = e * f + np.float32(0.693147188)
+    e = e * f + np.float32(1)
     return e * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
