@@ -104,15 +104,16 @@ ALLOWED: dict[str, set[str]] = {
     "records": {"masks"},
     "hooks": {"training"},  # for types only
     "training": {  # methods for types only
-        *("errors", "hooks", "kernels", "masks", "methods", "models", "optimizer", "records", "seeds", "task"),
+        *("distillation", "errors", "hooks", "kernels", "masks", "methods", "models", "optimizer", "records"),
+        *("seeds", "task"),
     },
-    "distillation": {"training"},
+    "distillation": {"training"},  # for types only
     "checkpoint": {"container", "masks", "records", "training"},
     "methods": {
         *("distillation", "errors", "forests", "hooks", "masks", "records", "schedules", "scores", "seeds", "task"),
         *("training", "transport"),
     },
-    "phases": {"masks", "methods", "models", "records", "seeds", "task", "training"},
+    "phases": {"distillation", "masks", "methods", "models", "records", "seeds", "task", "training"},
     "ticket": {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},  # its file on demand
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
     "fitting": {"errors", "masks", "models", "seeds", "task", "ticket"},
@@ -124,17 +125,18 @@ ALLOWED: dict[str, set[str]] = {
         *("checkpoint", "container", "errors", "kernels", "phases", "records", "storage", "training"),
     },
     "judge": {
-        *("container", "errors", "fitting", "graph", "masks", "methods", "models", "phases", "scores", "seeds"),
-        *("store", "task", "ticket", "training", "wording"),
+        *("container", "distillation", "errors", "fitting", "graph", "masks", "methods", "models", "phases"),
+        *("scores", "seeds", "store", "task", "ticket", "training", "wording"),
     },
     "transfer": {"errors", "find", "fitting", "masks", "methods", "models", "phases", "task", "ticket"},
+    "metrics": {"container", "find", "judge", "masks", "methods", "models", "phases", "task", "ticket"},
     "experiment": {
-        *("container", "data", "errors", "find", "fitting", "judge", "kernels", "masks", "methods", "models"),
-        *("phases", "process", "run_folder", "seeds", "task", "ticket", "training"),
+        *("data", "distillation", "errors", "find", "fitting", "kernels", "methods", "metrics", "models", "phases"),
+        *("process", "run_folder", "seeds", "task", "training"),
     },
-    "batch": {"entries", "errors", "experiment", "methods", "process", "run_folder", "storage", "store"},
-    "compare": {"batch", "judge", "schedules", "tables", "wording"},
-    "extreme": {"errors", "judge", "methods", "tables", "wording"},
+    "batch": {"entries", "errors", "experiment", "methods", "phases", "process", "run_folder", "storage", "store"},
+    "compare": {"batch", "judge", "phases", "schedules", "tables", "wording"},
+    "extreme": {"errors", "judge", "methods", "phases", "tables", "wording"},
     "serve": {"deploy", "errors", "kernels"},
     "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "storage", "ticket"},
     "paper": {"methods"},
@@ -160,7 +162,10 @@ def test_every_layer_has_its_place() -> None:
 
 def test_what_layers_may_import_has_no_circle() -> None:
     """Types and what is imported on demand apart."""
-    apart = {("hooks", "training"), ("training", "methods"), ("ticket", "ticket_file")}
+    apart = {
+        *(("hooks", "training"), ("distillation", "training"), ("training", "methods")),
+        ("ticket", "ticket_file"),
+    }
     graph = {
         layer: {below for below in allowed if (layer, below) not in apart} for layer, allowed in ALLOWED.items()
     }

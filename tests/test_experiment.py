@@ -1,6 +1,7 @@
 """Whole runs from names and numbers; what the command line adds is tested with it."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from tests.bench.conftest import tiny_experiment
 UGS = {"round_epochs": 2, "edge_share": 0.15, "weight_share": 0.6}
 
 
-def run(prepared: Prepared, path: Path, *, stop_after: int | None = None) -> dict[str, Any]:
+def run(prepared: Prepared, path: Path, *, stop_after: int | None = None, phase: str = "search") -> dict[str, Any]:
     folder = RunFolder(path, prepared.settings)
 
-    def stop(phase: str, training: Training, epochs: int) -> None:
-        folder.stop = (phase, training.epoch + 1) == ("search", stop_after)
+    def stop(now: str, training: Training, epochs: int) -> None:
+        folder.stop = (now, training.epoch + 1) == (phase, stop_after)
 
     with folder.open() as finished:
         assert finished is None
@@ -75,3 +76,56 @@ def test_epochs_of_the_search_are_told_apart_from_those_of_the_protocol(tmp_path
 def test_a_search_of_fastglt_takes_the_protocols_epochs(tmp_path: Path) -> None:
     metrics = run(tiny_experiment().prepare(), tmp_path)
     assert (metrics["search_epochs"], metrics["epochs"]) == (16, 16)
+
+
+class TestDistilled:
+    def prepared(self, method: str = "fastglt") -> Prepared:
+        budget = replace(tiny_experiment().budget, distill=2.0)
+        return tiny_experiment(method=method, budget=budget).prepare()
+
+    @pytest.mark.parametrize("phase", ["teacher", "search", "isolated", "dense_distilled"])
+    def test_a_run_stopped_in_any_phase_comes_to_the_same(self, tmp_path: Path, phase: str) -> None:
+        prepared = self.prepared()
+        whole = run(prepared, tmp_path / "whole")
+        with pytest.raises(KeyboardInterrupt, match=f"{phase}, epoch 7"):
+            run(prepared, tmp_path / "stopped", stop_after=7, phase=phase)
+        again = run(prepared, tmp_path / "stopped")
+        assert tickets(tmp_path / "stopped") == tickets(tmp_path / "whole")
+        histories = [(tmp_path / name / "history.csv").read_text() for name in ("whole", "stopped")]
+        assert histories[0] == histories[1]
+        assert {key: value for key, value in again.items() if "seconds" not in key} == {
+            key: value for key, value in whole.items() if "seconds" not in key
+        }
+
+    def test_both_opponents_are_in_the_metrics(self, tmp_path: Path) -> None:
+        metrics, plain = run(self.prepared(), tmp_path / "a"), run(tiny_experiment().prepare(), tmp_path / "b")
+        assert metrics["distill"] == 2.0
+        assert metrics["dense_test"] == metrics["teacher_test"] == plain["dense_test"]
+        assert metrics["dense_seconds"] == metrics["teacher_seconds"]
+        for run_of, ending, twin in (
+            ("search", "", "dense"),
+            ("isolated", "", "dense"),
+            ("search", "_distilled", "dense_distilled"),
+            ("isolated", "_distilled", "dense_distilled"),
+        ):
+            wins = metrics[f"{run_of}_test"] >= metrics[f"{twin}_test"]
+            assert metrics[f"winning_{run_of}{ending}"] == wins
+        assert not any("distill" in name or "teacher" in name for name in plain)
+
+    def test_a_distilled_twin_alone_is_that_of_the_whole_run(self, tmp_path: Path) -> None:
+        prepared = self.prepared("random")
+        whole = run(prepared, tmp_path / "whole")
+        folder = RunFolder(tmp_path / "twin", prepared.twins["dense_distilled"])
+        with folder.open():
+            twin = prepared.run_dense(folder, distilled=True)
+        assert twin["dense_distilled_test"] == whole["dense_distilled_test"]
+        assert twin["dense_distilled_val"] == whole["dense_distilled_val"]
+        assert twin["teacher_test"] == whole["teacher_test"]
+        assert "dense_test" not in twin
+
+    def test_a_rehearsal_is_taught_if_the_run_is(self) -> None:
+        for prepared, weight in ((self.prepared(), 2.0), (tiny_experiment().prepare(), None)):
+            teacher = prepared.rehearse(prepared.method).teacher
+            assert (None if teacher is None else teacher.weight) == weight
+            prepared.warm_up()
+            prepared.warm_up(dense=True)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,6 +148,67 @@ class TestRounds:
         found = self.found("ugs", round_epochs=2, edge_share=0.2, weight_share=0.5)
         epochs = {name: len(result.history) for name, result in found.phases.items()}
         assert epochs == {"search": 12, "isolated": QUICK.epochs, "dense": QUICK.epochs}
+
+
+class TestDistilled:
+    taught = replace(QUICK, distill=2.0)
+
+    def found(self, budget: Budget = taught, **choices: Any) -> Found:
+        task = Task.from_data(toy_data())
+        method = make("fastglt", targets=Targets(graph_sparsity=0.3, weight_sparsity=0.5), budget=budget)
+        return find(as_network("gcn", task, hidden=8, seed=0), task, method, seed=0, **choices)
+
+    def test_the_teacher_is_the_plain_dense_training_bit_for_bit_and_is_trained_once(self) -> None:
+        told: list[str] = []
+
+        def progress(phase: str, training: Training, epochs: int) -> None:
+            told.extend([phase] * (training.epoch == 1))
+
+        distilled, plain = self.found(progress=progress), self.found(QUICK)
+        assert told == ["teacher", "search", "isolated", "dense_distilled"]
+        assert list(distilled.phases) == ["teacher", "search", "isolated", "dense", "dense_distilled"]
+        assert distilled.phases["dense"] is distilled.phases["teacher"]
+        teacher, dense = distilled.phases["teacher"], plain.phases["dense"]
+        assert teacher.history == dense.history
+        assert all(torch.equal(value, dense.best.state[name]) for name, value in teacher.best.state.items())
+
+    def test_everything_else_is_taught(self) -> None:
+        distilled, plain = self.found(), self.found(QUICK)
+        for phase, twin in (("search", "search"), ("isolated", "isolated"), ("dense_distilled", "dense")):
+            first, second = distilled.phases[phase].history[0].loss, plain.phases[twin].history[0].loss
+            assert first > second, "what the teacher adds"
+
+    def test_the_ticket_says_so(self) -> None:
+        ticket, plain = self.found().ticket, self.found(QUICK).ticket
+        assert ticket.config["budget"] == {**plain.config["budget"], "distill": 2.0}
+        assert "distill" not in plain.config["budget"]
+        runs = ("search", "search_unweighted", "teacher", "isolated", "dense", "dense_distilled")
+        assert list(ticket.scores) == [f"{run}_{part}" for run in runs for part in ("val", "test")]
+        assert ticket.scores["dense_test"] == ticket.scores["teacher_test"] == plain.scores["dense_test"]
+        assert set(ticket.seconds) == {"teacher", "search", "isolated", "dense", "dense_distilled"}
+
+    def test_python_asks_for_it_by_one_keyword(self) -> None:
+        ticket = quick_ticket(distill=2.0)
+        assert ticket.masks == self.found(dense=False).ticket.masks
+        assert ticket.scores == quick_ticket(budget=self.taught).scores
+        assert not any(name.startswith("dense") for name in ticket.scores)
+        assert "distill" not in quick_ticket(distill=0.0, budget=self.taught).config["budget"]
+        with pytest.raises(InputError, match="distill must not be negative"):
+            quick_ticket(distill=-1.0)
+
+    def test_a_method_keeps_an_option_of_that_name(self) -> None:
+        own = quick_ticket(method="teddy", distill=0.5, isolated=False)
+        assert (own.config["options"]["distill"], "distill" in own.config["budget"]) == (0.5, False)
+        taught = quick_ticket(method="teddy", budget=self.taught, isolated=False)
+        assert (taught.config["options"]["distill"], taught.config["budget"]["distill"]) == (5.0, 2.0)
+
+    @pytest.mark.parametrize("name", USER_MODELS)
+    def test_users_models_are_taught_as_well(self, name: str) -> None:
+        model = seeded(USER_MODELS[name])
+        ticket = quick_ticket(model, distill=2.0)
+        verdict = evaluate(ticket, model, toy_data(), seeds=[0])
+        assert verdict.dense_scores == (ticket.scores["teacher_test"],)
+        assert verdict.ticket_scores == (ticket.scores["isolated_test"],)
 
 
 def test_data_without_test_nodes_has_no_test_scores() -> None:

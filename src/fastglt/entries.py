@@ -1,7 +1,7 @@
-"""Finished runs as entries of the results store: a ticket and its dense twin apart, whichever command made them.
+"""Finished runs as entries of the results store: a ticket and its dense twins apart, whichever command made them.
 
-`find` makes both in one folder and `compare` each in its own; equal settings give equal keys, so that `compare` can
-take what `find` has left.
+`find` makes all of them in one folder and `compare` each in its own; equal settings give equal keys, so that
+`compare` can take what `find` has left.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from typing import Any
 from fastglt.store import Entry, key_of
 
 Values = Mapping[str, Any]
-_TWIN = ("dense_val", "dense_test", "dense_seconds")
-_COMPARED = ("winning_search", "winning_isolated")
+_RESULTS = ("val", "test", "seconds")
+_COMPARED = "winning_"
 _SHARED = ("dataset", "model", "metric", "seed", "split_seed", "epochs", "threads", "device")
 
 
@@ -36,11 +36,16 @@ def entry_of(settings: Values, metrics: Values, *, command: str, folder: Path) -
     )
 
 
-def entries_of_pair(ticket: Values, dense: Values, metrics: Values, *, command: str, folder: Path) -> list[Entry]:
-    """A ticket and its twin, each with its own settings, from the metrics of the folder that has both."""
-    twin = {name: metrics[name] for name in (*_SHARED, *_TWIN)}
-    alone = {name: value for name, value in metrics.items() if name not in (*_TWIN, *_COMPARED)}
-    return [
-        entry_of(ticket, alone, command=command, folder=folder),
-        entry_of(dense, twin, command=command, folder=folder),
-    ]
+def entries_of_find(
+    ticket: Values, twins: Mapping[str, Values], metrics: Values, *, command: str, folder: Path
+) -> list[Entry]:
+    """A ticket and its twins, each with its own settings, from the metrics of the folder that has all of them."""
+    results = {twin: [f"{twin}_{result}" for result in _RESULTS] for twin in twins}
+    others = {name for names in results.values() for name in names}
+    alone = {n: value for n, value in metrics.items() if n not in others and not n.startswith(_COMPARED)}
+    found = [entry_of(ticket, alone, command=command, folder=folder)]
+    for twin, settings in twins.items():
+        teacher = ["distill", *(f"teacher_{result}" for result in _RESULTS)] if "distill" in settings else []
+        own = {name: metrics[name] for name in (*_SHARED, *teacher, *results[twin])}
+        found.append(entry_of(settings, own, command=command, folder=folder))
+    return found

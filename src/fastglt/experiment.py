@@ -6,23 +6,23 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from fastglt import __version__, kernels
-from fastglt.container import nan_as_null
 from fastglt.data import Dataset, load
+from fastglt.distillation import Teacher
 from fastglt.errors import require, unknown_name
-from fastglt.find import Found, check_targets, find
+from fastglt.find import check_targets, find
 from fastglt.fitting import as_network
-from fastglt.judge.cost import count_macs
-from fastglt.masks import Masks
 from fastglt.methods import Budget, FixedMasks, Method, Targets, make
 from fastglt.methods.own import code_digest
+from fastglt.metrics import metrics_of, phase_metrics
 from fastglt.models import BACKBONES, Backbone, Network
-from fastglt.phases import Progress, train_fixed
+from fastglt.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
 from fastglt.process import keep_freed_memory
 from fastglt.run_folder import RunFolder
 from fastglt.seeds import own_random_state
 from fastglt.task import Task
-from fastglt.ticket import Ticket
 from fastglt.training import Training
 
 
@@ -111,7 +111,7 @@ class Prepared:
             "options": self.method.options,
             **({} if code is None else {"code": code}),
             **asdict(self.method.targets),
-            **asdict(self.method.budget),
+            **self.method.budget.settings,
         }
 
     @property
@@ -119,6 +119,14 @@ class Prepared:
         """What tells the dense twin from others: nothing that a method or its targets decide."""
         budget = self.method.budget
         return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **asdict(budget.recipe)}
+
+    @property
+    def twins(self) -> dict[str, dict[str, Any]]:
+        """What the ticket is compared with, by name and settings: the dense network and, for a distilled ticket,
+        one that was taught in the same way.
+        """
+        plain, weight = self.dense_settings, self.method.budget.distill
+        return {DENSE: plain, DISTILLED: {**plain, "distill": weight}} if weight > 0 else {DENSE: plain}
 
     @property
     def _shared_settings(self) -> dict[str, Any]:
@@ -136,12 +144,21 @@ class Prepared:
         """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
         method = FixedMasks(budget=self.method.budget) if dense else self.method
         with own_random_state(self.task.y.device):
-            training = Training(self.network, self.task, method.recipe, seed=0)
-            method.begin(training)
-            training.run_epoch(method)
+            self.rehearse(method).run_epoch(method)
+
+    def rehearse(self, method: Method) -> Training:
+        """A training that can be thrown away, at its beginning; a teacher who knows nothing costs as much as one
+        who does.
+        """
+        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_classes)
+        ignorant = Teacher(outputs=torch.zeros(shape, device=self.task.y.device), weight=weight)
+        teacher = ignorant if weight > 0 else None
+        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
+        method.begin(training)
+        return training
 
     def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
-        """Find the ticket in an open folder, with or without its dense twin; returns the metrics."""
+        """Find the ticket in an open folder, with or without its dense twins; returns the metrics."""
         seed = self.experiment.seed
         found = find(
             self.network, self.task, self.method, seed=seed, dense=dense, journal=folder, progress=progress
@@ -149,24 +166,28 @@ class Prepared:
         found.ticket.save(folder.path / "ticket.safetensors")
         for ticket in found.rounds:
             ticket.save(folder.path / "rounds" / f"{ticket.config['round']:02}.safetensors")
-        metrics = self._metrics(found)
+        metrics = {**self._about, **metrics_of(found, self.network, self.task, self.method), **self._where}
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 
-    def run_dense(self, folder: RunFolder, progress: Progress | None = None) -> dict[str, Any]:
-        """Train the dense twin alone in an open folder; returns its metrics."""
-        seed, budget = self.experiment.seed, self.method.budget
-        result = train_fixed("dense", self.network, self.task, budget, seed=seed, journal=folder, progress=progress)
-        scores = {"dense_val": result.best.scores.val, "dense_test": result.best.scores.test}
+    def run_dense(
+        self, folder: RunFolder, progress: Progress | None = None, *, distilled: bool = False
+    ) -> dict[str, Any]:
+        """Train a dense twin alone in an open folder, the plain one or the distilled one; returns its metrics."""
+        budget, phases, teacher = self.method.budget, dict[str, PhaseResult](), None
+        given: dict[str, Any] = {"seed": self.experiment.seed, "journal": folder, "progress": progress}
+        if distilled:
+            phases["teacher"], teacher = train_teacher(self.network, self.task, budget, **given)
+        name = DISTILLED if distilled else DENSE
+        phases[name] = train_fixed(name, self.network, self.task, budget, teacher=teacher, **given)
         metrics = {
             **self._about,
-            **nan_as_null(scores),
+            **({"distill": budget.distill} if distilled else {}),
             "epochs": budget.epochs,
-            "dense_seconds": result.seconds,
-            "threads": self.settings["threads"],
-            "device": self.experiment.device,
+            **phase_metrics(phases),
+            **self._where,
         }
-        folder.complete(metrics, {"dense": result.history})
+        folder.complete(metrics, {phase: result.history for phase, result in phases.items()})
         return metrics
 
     @property
@@ -179,33 +200,9 @@ class Prepared:
             "split_seed": self.experiment.split_seed,
         }
 
-    def _metrics(self, found: Found) -> dict[str, Any]:
-        masks, scores = found.ticket.masks, nan_as_null(found.ticket.scores)
-        dense = Masks.full(self.task.graph.num_edges, self.network.weight_shapes)
-        dense_cost, ticket_cost = (count_macs(self.network, self.task, kept) for kept in (dense, masks))
-        return {
-            **self._about,
-            "method": self.method.name,
-            "graph_sparsity": masks.graph_sparsity,
-            "weight_sparsity": masks.weight_sparsity,
-            "edges_kept": masks.edges.count,
-            "edges_total": masks.edges.size,
-            "weights_kept": masks.weights_kept,
-            "weights_total": masks.weights_total,
-            **scores,
-            **_wins(scores),
-            "search_best_epoch": found.phases["search"].best.epoch,
-            "epochs": self.method.budget.epochs,
-            "search_epochs": found.phases["search"].history[-1].epoch,
-            "rounds": [_round(ticket) for ticket in found.rounds],
-            **{f"{name}_seconds": result.seconds for name, result in found.phases.items()},
-            "macs_dense": dense_cost.macs,
-            "macs_ticket": ticket_cost.macs,
-            "macs_paper_dense": dense_cost.macs_paper,
-            "macs_paper_ticket": ticket_cost.macs_paper,
-            "threads": self.settings["threads"],
-            "device": self.experiment.device,
-        }
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"threads": self.settings["threads"], "device": self.experiment.device}
 
 
 def use_machine(threads: int) -> int:
@@ -229,24 +226,3 @@ def machine_settings(threads: int, device: str) -> dict[str, Any]:
 def available_threads() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def _round(ticket: Ticket) -> dict[str, Any]:
-    """A point of a sparsity curve: the round's ticket after its own training in the search."""
-    sparsities = {"graph_sparsity": ticket.graph_sparsity, "weight_sparsity": ticket.weight_sparsity}
-    return {
-        "round": ticket.config["round"],
-        **sparsities,
-        **nan_as_null({name: ticket.scores[name] for name in ("search_val", "search_test")}),
-    }
-
-
-def _wins(scores: Mapping[str, float | None]) -> dict[str, bool | None]:
-    """The papers' plain rule, test score at least the dense one; nothing without a dense twin."""
-    if "dense_test" not in scores:
-        return {}
-    dense, tickets = scores["dense_test"], {run: scores[f"{run}_test"] for run in ("search", "isolated")}
-    return {
-        f"winning_{run}": None if ticket is None or dense is None else ticket >= dense
-        for run, ticket in tickets.items()
-    }

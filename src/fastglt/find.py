@@ -1,7 +1,10 @@
-"""From a model and a graph to a ticket: search, then train in isolation, then (by choice) the dense twin."""
+"""From a model and a graph to a ticket: search, then train in isolation, then (by choice) the dense twin.
+
+A distilled ticket has a teacher before all that, the dense network, and a second twin that was taught as well.
+"""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +13,19 @@ from torch import nn
 
 from fastglt.fitting import as_network
 from fastglt.masks import Masks
-from fastglt.methods import Budget, Method, Targets, make
+from fastglt.methods import Budget, Method, Targets, lookup, make
 from fastglt.models import Backbone, Network, PyGNetwork, build
-from fastglt.phases import Journal, PhaseResult, Progress, run_phase, score_state, train_fixed
+from fastglt.phases import (
+    DENSE,
+    DISTILLED,
+    Journal,
+    PhaseResult,
+    Progress,
+    run_phase,
+    score_state,
+    train_fixed,
+    train_teacher,
+)
 from fastglt.provenance import versions
 from fastglt.records import Scores, Snapshot
 from fastglt.task import Task
@@ -25,7 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A ticket and the trainings behind it: search and, where asked for, isolated and dense."""
+    """A ticket and the trainings behind it: search and, where asked for, isolated and dense.
+
+    Of a distilled ticket also teacher, which is the dense one's training too, and dense_distilled.
+    """
 
     ticket: Ticket
     phases: Mapping[str, PhaseResult]
@@ -45,6 +61,7 @@ def find_ticket(
     metric: str = "accuracy",
     isolated: bool = True,
     prunable: list[str] | None = None,
+    distill: float | None = None,
     device: str | torch.device = "cpu",
     progress: Progress | None = None,
     **options: Any,
@@ -54,11 +71,23 @@ def find_ticket(
     `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat"), or any PyG model; the model and
     the data are left as they are. Its current weights are Θ0. `options` are the method's own, such as
     ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
-    halves the time and leaves its isolated scores out. PyTorch's random numbers belong to the whole process:
+    halves the time and leaves its isolated scores out.
+
+    With ``distill=1.0`` the ticket is a distilled one: the dense network is trained first, from the same Θ0, and
+    what it says about every node teaches search and isolation, with that weight in the loss; `evaluate` then
+    compares with the plain dense network and with one that was taught in the same way. For a method that has an
+    option of that name, as TEDDY has, it is that option, and ``budget=Budget(distill=1.0)`` asks for the teacher.
+
+    PyTorch's random numbers belong to the whole process:
     run several searches at a time in processes, not in threads.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
-    chosen = make(method, targets=targets, budget=budget or Budget(), **options)
+    budget = budget or Budget()
+    if distill is not None and any(field.name == "distill" for field in fields(lookup(method))):
+        options["distill"] = distill
+    elif distill is not None:
+        budget = replace(budget, distill=distill)
+    chosen = make(method, targets=targets, budget=budget, **options)
     task = Task.from_data(data, metric=metric).to(device)
     soft_edges = graph_sparsity > 0
     network = as_network(model, task, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
@@ -76,18 +105,26 @@ def find(
     journal: Journal | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """Search with a method; train the ticket in isolation and the dense network from the same Θ0."""
+    """Search with a method; train the ticket in isolation and the dense network from the same Θ0.
+
+    If the budget has a weight for it, the dense network comes first and teaches the others, and one dense network
+    more is taught as the ticket is.
+    """
     check_targets(network, task, method)
-    journal = journal or Journal()
-    search = run_phase(
-        "search", lambda: Training(network, task, method.recipe, seed=seed), method, journal, progress
-    )
-    phases = {"search": search}
-    for phase, wanted, masks in (("isolated", isolated, search.best.masks), ("dense", dense, None)):
-        if wanted:
-            phases[phase] = train_fixed(
-                phase, network, task, method.budget, seed=seed, masks=masks, journal=journal, progress=progress
-            )
+    journal, budget, teacher = journal or Journal(), method.budget, None
+    given: dict[str, Any] = {"seed": seed, "journal": journal, "progress": progress}
+    train = partial(train_fixed, network=network, task=task, budget=budget, **given)
+    phases: dict[str, PhaseResult] = {}
+    if budget.distill > 0:
+        phases["teacher"], teacher = train_teacher(network, task, budget, **given)
+    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher)
+    search = phases["search"] = run_phase("search", start, method, journal, progress)
+    if isolated:
+        phases["isolated"] = train(phase="isolated", masks=search.best.masks, teacher=teacher)
+    if dense:
+        phases[DENSE] = phases.get("teacher") or train(phase=DENSE)
+    if dense and teacher is not None:
+        phases[DISTILLED] = train(phase=DISTILLED, teacher=teacher)
     others = {name: result.best.scores for name, result in phases.items() if name != "search"}
     seconds = {name: result.seconds for name, result in phases.items()}
     ticket_of = partial(make_ticket, network, task, method, seed)
@@ -131,7 +168,7 @@ def make_ticket(
             "method": method.name,
             "options": method.options,
             "targets": asdict(method.targets),
-            "budget": asdict(method.budget),
+            "budget": method.budget.settings,
             "metric": task.metric,
             **config,
         },

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from fastglt.distillation import Teacher
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget, FixedMasks, Method
 from fastglt.models.base import Network
@@ -13,6 +15,9 @@ from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.seeds import derive, own_random_state, set_random_state
 from fastglt.task import Task
 from fastglt.training import Training, train
+
+# A ticket's opponents, by the phases that train them: the plain dense network, and one taught as the ticket is.
+DENSE, DISTILLED = "dense", "dense_distilled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +86,45 @@ def train_fixed(
     *,
     seed: int,
     masks: Masks | None = None,
+    teacher: Teacher | None = None,
     journal: Journal | None = None,
     progress: Progress | None = None,
 ) -> PhaseResult:
     """Train from the network's weights under fixed masks: the dense network, or a ticket in isolation."""
     return run_phase(
         phase,
-        lambda: Training(network, task, budget.recipe, seed=seed, masks=masks),
+        lambda: Training(network, task, budget.recipe, seed=seed, masks=masks, teacher=teacher),
         FixedMasks(budget=budget),
         journal or Journal(),
         progress,
     )
+
+
+def train_teacher(
+    network: Network,
+    task: Task,
+    budget: Budget,
+    *,
+    seed: int,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> tuple[PhaseResult, Teacher]:
+    """The dense network trained plainly, as the phase "teacher", and what it teaches."""
+    result = train_fixed("teacher", network, task, budget, seed=seed, journal=journal, progress=progress)
+    return result, teacher_of(result.best, network, task, budget, seed=seed)
+
+
+def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, seed: int) -> Teacher:
+    """What a trained network says about all nodes at its best epoch, with the budget's weight.
+
+    It is computed from the snapshot alone: a run that goes on has the same teacher, bit for bit.
+    """
+    training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
+    training.network.load_state_dict(best.state)
+    training.network.eval()
+    with own_random_state(task.y.device), torch.no_grad():
+        set_random_state(derive(seed, "teacher"), task.y.device)  # for a model that draws random numbers even here
+        return Teacher(outputs=training.logits(None), weight=budget.distill)
 
 
 def score_state(

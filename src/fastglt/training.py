@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from fastglt.distillation import Teacher
 from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
 from fastglt.kernels import zero_outside
@@ -45,13 +46,20 @@ class Training:
 
     The weights that a mask removes are zero and stay zero, with no optimiser state, so that the network
     itself is the sparse network and a weight that returns starts afresh. A stage that lets weights `regrow` leaves
-    them their optimiser state.
+    them their optimiser state. With a `teacher`, every epoch of every stage is taught by it.
     """
 
     def __init__(
-        self, network: Network, task: Task, recipe: Recipe, *, seed: int, masks: Masks | None = None
+        self,
+        network: Network,
+        task: Task,
+        recipe: Recipe,
+        *,
+        seed: int,
+        masks: Masks | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
-        self.network = copy.deepcopy(network).to(task.y.device)
+        self.network, self.teacher = copy.deepcopy(network).to(task.y.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks = Hooks()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
@@ -131,11 +139,14 @@ class Training:
         self.hooks, train = hooks, self.task.train
         set_random_state(derive(self.seed, "epoch", self.epoch), self.task.y.device)
         self.network.train()
-        everybody = hooks.wants_all_nodes(self)
+        wanted = hooks.wants_all_nodes(self)
+        everybody = wanted or self.teacher is not None
         logits = self.logits(None if everybody else train)
-        loss = self.task.loss(logits[train] if everybody else logits, train)
-        extra = hooks.extra_loss(self, logits)
+        own = logits[train] if everybody else logits
+        loss = self.task.loss(own, train)
+        extra = hooks.extra_loss(self, logits if wanted else own)
         loss = loss if extra is None else loss + extra
+        loss = loss if self.teacher is None else loss + self.teacher.loss(logits)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(

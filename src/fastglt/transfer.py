@@ -12,7 +12,7 @@ from fastglt.fitting import as_network
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
 from fastglt.models import Network, PyGNetwork
-from fastglt.phases import Journal, Progress, train_fixed
+from fastglt.phases import Journal, Progress, train_fixed, train_teacher
 from fastglt.task import Task
 from fastglt.ticket import Ticket
 
@@ -88,9 +88,19 @@ def transfer(
     progress: Progress | None = None,
 ) -> Ticket:
     """The same for what is prepared already."""
-    fit = Fit.of(ticket, network, task)
+    fit, teacher = Fit.of(ticket, network, task), None
+    if budget.distill > 0:
+        _, teacher = train_teacher(network, task, budget, seed=seed, journal=journal, progress=progress)
     result = train_fixed(
-        "isolated", network, task, budget, seed=seed, masks=fit.masks, journal=journal, progress=progress
+        "isolated",
+        network,
+        task,
+        budget,
+        seed=seed,
+        masks=fit.masks,
+        teacher=teacher,
+        journal=journal,
+        progress=progress,
     )
     targets = Targets(graph_sparsity=fit.masks.graph_sparsity, weight_sparsity=fit.masks.weight_sparsity)
     method = Transferred(targets=targets, budget=budget)

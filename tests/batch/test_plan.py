@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fastglt import InputError
+from fastglt.experiment import Experiment
 from fastglt.methods import Targets
 from fastglt.run_folder import settings_digest
 from fastglt.store import key_of
@@ -25,7 +26,8 @@ def test_the_dense_twin_of_a_seed_is_shared_and_comes_first(tmp_path: Path) -> N
         "random g20 w50 seed 1",
         "fastglt g20 w50 seed 1",
     ]
-    assert [run.twin for run in runs] == [None, *2 * [runs[0].folder], None, *2 * [runs[3].folder]]
+    twins = [{"dense": runs[place].folder} for place in (0, 3)]
+    assert [run.twins for run in runs] == [{}, *2 * twins[:1], {}, *2 * twins[1:]]
     assert [run.is_dense for run in runs] == [True, False, False] * 2
 
 
@@ -67,6 +69,45 @@ def test_a_result_has_the_same_key_whichever_command_made_it(tmp_path: Path) -> 
     prepared = experiment("fastglt").prepare()
     assert (ticket.key, dense.key) == (key_of(prepared.settings), key_of(prepared.dense_settings))
     assert ticket.settings != prepared.settings  # its folder says that there is no twin in it
+
+
+def distilled(*arguments: Any, **choices: Any) -> Experiment:
+    budget = dataclasses.replace(experiment().budget, distill=2.0)
+    return experiment(*arguments, budget=budget, **choices)
+
+
+def test_distilled_tickets_share_two_twins(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, distilled("random"), distilled("fastglt"))
+    assert [run.name for run in runs] == [
+        "dense seed 0",
+        "dense distilled seed 0",
+        "random g20 w50 distilled seed 0",
+        "fastglt g20 w50 distilled seed 0",
+    ]
+    assert [run.is_dense for run in runs] == [True, True, False, False]
+    both = {"dense": runs[0].folder, "dense_distilled": runs[1].folder}
+    assert [run.twins for run in runs] == [{}, {}, both, both]
+    assert runs[1].folder.name == f"dense_distilled-s0-{settings_digest(runs[1].settings)}"
+    assert runs[2].folder.name == f"random-g20-w50-distilled-s0-{settings_digest(runs[2].settings)}"
+
+
+def test_the_plain_twin_of_distilled_tickets_is_that_of_plain_ones(tmp_path: Path) -> None:
+    plain, ticket = runs_of(tmp_path, experiment())
+    same, taught, other = runs_of(tmp_path, distilled())
+    assert (same.key, same.folder) == (plain.key, plain.folder)
+    assert len({run.key for run in (plain, ticket, taught, other)}) == 4
+    stronger = dataclasses.replace(experiment().budget, distill=3.0)
+    assert {taught.key, other.key}.isdisjoint(run.key for run in runs_of(tmp_path, experiment(budget=stronger)))
+
+
+def test_runs_without_a_teacher_have_the_keys_they_always_had() -> None:
+    """Digests from before there were teachers; version and back end apart, which are the machine's."""
+    prepared = experiment().prepare()
+    pinned = {"fastglt": "", "backend": ""}
+    assert settings_digest({**prepared.settings, **pinned}) == "67115266"
+    assert settings_digest({**prepared.dense_settings, **pinned}) == "14d28d5f"
+    assert key_of({**prepared.settings, **pinned}).startswith("1cfe76bc94fd5a39")
+    assert key_of({**prepared.dense_settings, **pinned}).startswith("e9a9b6e5a5f8c0bb")
 
 
 def test_each_seed_has_its_own_network(tmp_path: Path) -> None:

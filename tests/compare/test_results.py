@@ -1,6 +1,7 @@
 """From metrics to cells, by hand."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ def runs(tmp_path: Path) -> list[Run]:
 
 def finished(runs: list[Run], **changes: Any) -> list[Outcome]:
     return [Outcome(run=run, metrics=metrics_of(run, **({} if run.is_dense else changes))) for run in runs]
+
+
+def distilled_outcomes(runs: list[Run]) -> list[Outcome]:
+    """The same numbers with a teacher: distilled dense networks score 0.77."""
+    found = []
+    for run in runs:
+        metrics = metrics_of(run, **({} if run.is_dense else {"teacher_seconds": 2.0}))
+        if run.method == "dense_distilled":
+            scores = {"dense_distilled_val": 0.7, "dense_distilled_test": 0.77, "dense_distilled_seconds": 3.0}
+            metrics = {"metric": "accuracy", "seed": 0, **scores, "teacher_test": 0.1, "teacher_seconds": 9.0}
+        found.append(Outcome(run=run, metrics=metrics))
+    return found
 
 
 def test_a_cell_has_means_deviations_and_every_seed(runs: list[Run]) -> None:
@@ -176,3 +189,45 @@ def test_mean_and_deviation_of_little() -> None:
     assert (mean([]), deviation([]), deviation([1.0])) == (None, None, None)
     assert mean([1, 3]) == 2
     assert deviation([1, 3]) == pytest.approx(2**0.5)
+
+
+class TestDistilled:
+    """Dense 80 and 81 %, distilled dense 77 %; search two points below dense, at 78 and 79 %."""
+
+    @pytest.fixture
+    def taught(self, tmp_path: Path) -> list[Run]:
+        budget = replace(experiment().budget, distill=2.0)
+        return runs_of(tmp_path, *(experiment(seed=seed, budget=budget) for seed in (0, 1)))
+
+    def test_a_cell_has_verdicts_against_both(self, taught: list[Run]) -> None:
+        (cell,) = Results(taught, distilled_outcomes(taught)).cells()
+        assert (cell["n"], cell["n_dense"], cell["n_dense_distilled"]) == (2, 2, 2)
+        assert cell["verdicts"]["search"]["dense_scores"] == [0.8, 0.81]
+        assert cell["verdicts"]["search"]["outcome"] == "inferior"
+        second = cell["verdicts_distilled"]["search"]
+        assert (second["dense_scores"], second["ticket_scores"]) == ([0.77, 0.77], [0.78, 0.79])
+        assert second["plain_winning"]
+        assert "distilled dense one" in second["sentence"]
+        assert cell["verdicts_distilled"]["isolated"]["outcome"] == "inferior"
+
+    def test_the_time_has_the_teachers_in_it(self, taught: list[Run]) -> None:
+        results = Results(taught, distilled_outcomes(taught))
+        assert [row["relative_time"] for row in results.rows] == [(2 + 3) / 2, (2 + 4) / 2]
+        assert [row["teacher_seconds"] for row in results.rows] == [2.0, 2.0]
+        assert [row["dense_distilled_test"] for row in results.rows] == [0.77, 0.77]
+        assert results.document()["budget"]["distill"] == 2.0
+
+    def test_a_failed_distilled_twin_leaves_the_rest(self, taught: list[Run]) -> None:
+        outcomes = [
+            Outcome(run=taught[1], reason="boom") if o.run is taught[1] else o for o in distilled_outcomes(taught)
+        ]
+        results = Results(taught, outcomes)
+        (cell,) = results.cells()
+        assert (cell["n"], cell["n_dense"], cell["n_dense_distilled"]) == (2, 2, 1)
+        assert cell["verdicts_distilled"]["search"]["seeds"] == [1]
+        assert [failure["run"] for failure in results.failures] == ["dense distilled seed 0"]
+
+    def test_a_plain_comparison_says_nothing_of_it(self, runs: list[Run]) -> None:
+        document = Results(runs, finished(runs)).document()
+        assert "distill" not in str(document)
+        assert "teacher" not in str(document)

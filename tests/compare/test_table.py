@@ -1,6 +1,7 @@
 """Tables for people."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fastglt.compare import Results
 from fastglt.compare.table import print_cells, print_rounds
 
 from ..batch.runs import experiment, runs_of
-from .test_results import finished
+from .test_results import distilled_outcomes, finished
 
 
 def printed(print_table: Any, results: Results, width: int = 40) -> str:
@@ -84,3 +85,15 @@ def test_a_table_of_real_sizes_fits_into_120_columns(tmp_path: Path) -> None:
     text = printed(print_cells, Results(runs, outcomes), width=120)
     assert max(map(len, text.splitlines()[1:4])) <= 120
     assert "70,918 73,728 !" in row(text, "fastglt")
+
+
+def test_distilled_tickets_have_two_opponents_with_labels(tmp_path: Path) -> None:
+    budget = replace(experiment().budget, distill=2.0)
+    runs = runs_of(tmp_path, *(experiment(seed=seed, budget=budget) for seed in (0, 1)))
+    text = printed(print_cells, Results(runs, distilled_outcomes(runs)), width=160)
+    expected = "2 80.50 ± 0.71 77.00 ± 0.00 78.50 ± 0.71 70.00 ± 0.00 W/W P/W 160 76 6 5.5 2.75×"
+    assert row(text, "random") == f"random {expected}"
+    heading = next(line for line in text.splitlines() if "method" in line)
+    assert "dense distilled" in heading
+    assert "wins distilled" in heading
+    assert "wins distilled: against dense distilled, which was taught in the same way" in text

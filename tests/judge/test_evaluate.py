@@ -11,8 +11,8 @@ from torch_geometric import nn as pyg
 from fastglt import GCN, InputError, Ticket, evaluate, find_ticket
 from fastglt.fitting import fresh_start, restore_start
 from fastglt.judge.evaluate import Contest, Memory
-from fastglt.methods import METHODS
-from fastglt.phases import PhaseResult
+from fastglt.methods import METHODS, Budget
+from fastglt.phases import PhaseResult, teacher_of, train_fixed
 from fastglt.task import Task
 from fastglt.ticket import OtherFeaturesWarning
 from fastglt.training import Training
@@ -275,3 +275,44 @@ def test_a_fresh_backbone_has_the_same_shape() -> None:
     fresh = fresh_start(network, 3)
     assert {**fresh.spec, "seed": 3} == network.spec
     assert not torch.equal(fresh.get_parameter("layer1.weight"), network.get_parameter("layer1.weight"))
+
+
+class TestDistilled:
+    @pytest.fixture
+    def ticket(self) -> Ticket:
+        return quick_ticket(distill=2.0)
+
+    def test_three_sides_and_two_verdicts(self, ticket: Ticket) -> None:
+        first, phases = trained(contest(ticket), [0], Memory())
+        assert phases == ["dense, seed 0", "ticket, seed 0", "dense distilled, seed 0"]
+        assert first.dense_scores == (ticket.scores["teacher_test"],)
+        assert first.ticket_scores == (ticket.scores["isolated_test"],)
+        second = first.distilled
+        assert second is not None
+        assert (second.seeds, second.ticket_scores) == (first.seeds, first.ticket_scores)
+        assert (first.against, second.against, second.distilled) == ("dense", "dense_distilled", None)
+
+    def test_the_second_opponent_is_a_dense_network_taught_in_the_same_way(self, ticket: Ticket) -> None:
+        task, budget = Task.from_data(toy_data()), Budget(**ticket.config["budget"])
+        network, _ = restore_start(ticket, None)
+        for seed in (0, 3):
+            dense = train_fixed("dense", network, task, budget, seed=seed)
+            teacher = teacher_of(dense.best, network, task, budget, seed=seed)
+            taught = train_fixed("taught", network, task, budget, seed=seed, teacher=teacher)
+            verdict = evaluate(ticket, None, toy_data(), seeds=[seed])
+            assert verdict.distilled is not None
+            assert verdict.distilled.dense_scores == (taught.best.scores.test,)
+            assert verdict.dense_scores == (dense.best.scores.test,)
+
+    def test_the_plain_side_is_shared_with_plain_tickets_and_nothing_else(self, ticket: Ticket) -> None:
+        memory = Remembers()
+        trained(contest(quick_ticket(isolated=False)), [0], memory)
+        again, phases = trained(contest(ticket), [0], memory)
+        assert phases == ["teacher, seed 0", "ticket, seed 0", "dense distilled, seed 0"]  # only its score is known
+        assert len(memory.known) == 4
+        assert trained(contest(ticket), [0], memory) == (again, [])
+        assert again == evaluate(ticket, None, toy_data(), seeds=[0])
+
+    def test_fresh_starts_have_teachers_of_their_own(self, ticket: Ticket) -> None:
+        fresh = starts(ticket, None, [0, 1], fresh_init=True)
+        assert (len(fresh), len(set(fresh))) == (6, 2)

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from fastglt import InputError, Verdict
 
 
 def verdict(dense: list[float], ticket: list[float], margin: float = 0.01, level: float = 0.05) -> Verdict:
-    scores = {"dense_scores": tuple(dense), "ticket_scores": tuple(ticket)}
+    scores: dict[str, Any] = {"dense_scores": tuple(dense), "ticket_scores": tuple(ticket)}
     return Verdict(seeds=tuple(range(len(dense))), margin=margin, level=level, **scores)
 
 
@@ -189,3 +190,17 @@ def test_equal_scores_and_no_margin_are_told_as_what_they_are() -> None:
     verdict = Verdict(seeds=(0, 1), dense_scores=(0.8, 0.7), ticket_scores=(0.8, 0.7), margin=0.0)
     assert verdict.outcome == "undecided"
     assert verdict.sentence.startswith("Undecided: the ticket scores exactly as dense for every seed")
+
+
+def test_two_opponents_are_told_apart() -> None:
+    second = replace(verdict([0.83, 0.84], [0.81, 0.82]), against="dense_distilled")
+    both = replace(verdict([0.80, 0.81], [0.81, 0.82]), distilled=second)
+    found = both.as_dict()
+    assert (found["dense_scores"], found["outcome"]) == ([0.80, 0.81], "winning")
+    assert found.pop("distilled") == second.as_dict()
+    assert found.keys() == second.as_dict().keys() == replace(both, distilled=None).as_dict().keys()
+    assert second.sentence.startswith("Worse: the ticket's mean is below the distilled dense one (−2.00")
+    assert str(both).splitlines()[-2:] == str(second).splitlines()[-2:]
+    assert "distilled dense 83.50 ± 0.71 %" in str(both)
+    with pytest.raises(InputError, match=r"unknown opponent \(got 'sparse'\)"):
+        replace(second, against="sparse")

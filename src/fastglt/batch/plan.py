@@ -1,40 +1,44 @@
-"""What a batch consists of: a dense twin for every seed, and a ticket for every experiment."""
+"""What a batch consists of: the dense twins of every seed, and a ticket for every experiment."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fastglt.entries import entry_of, stored_settings
 from fastglt.experiment import Experiment, Prepared
+from fastglt.phases import DENSE, DISTILLED
 from fastglt.run_folder import RunFolder, settings_digest
 from fastglt.store import Entry, key_of
 
-DENSE = "dense"  # stands where a ticket has its method
 OURS = "FASTGLT_"  # how the names of our environment variables begin
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One process's work, in one folder: a ticket (search and isolation), or a dense twin."""
+    """One process's work, in one folder: a ticket (search and isolation), or a dense twin.
 
-    method: str  # its name, or DENSE
+    A distilled ticket, and a distilled twin, train their teacher themselves.
+    """
+
+    method: str  # its name; a twin's stands where a ticket has its method
     experiment: Experiment
     settings: Mapping[str, Any]  # all that decides the result
     folder: Path
-    twin: Path | None = None  # the folder of a ticket's dense twin
+    twins: Mapping[str, Path] = field(default_factory=dict)  # the folders of a ticket's dense twins
 
     @property
     def is_dense(self) -> bool:
-        """Whether it is the dense twin of a seed's tickets."""
-        return self.method == DENSE
+        """Whether it is a dense twin of a seed's tickets."""
+        return self.method in (DENSE, DISTILLED)
 
     @property
     def name(self) -> str:
         """In words, for people."""
-        return f"{self.method}{_sparsities(self.method, self.experiment, ' ')} seed {self.experiment.seed}"
+        words = [self.method.replace("_", " ")] if self.is_dense else _words(self.method, self.experiment)
+        return f"{' '.join(words)} seed {self.experiment.seed}"
 
     def result(self) -> dict[str, Any] | None:
         """Its metrics, if it is finished."""
@@ -54,34 +58,38 @@ class Run:
         return {
             "experiment": self.experiment.to_json(),
             "folder": str(self.folder),
-            "dense": self.is_dense,
+            "twin": self.method if self.is_dense else None,
             "environment": {name: value for name, value in os.environ.items() if name.startswith(OURS)},
             **more,
         }
 
     @classmethod
-    def of(cls, prepared: Prepared, out: Path, *, twin: Path | None) -> "Run":
-        """The run that prepared things make: a ticket with its twin, or without one a twin."""
-        experiment, settings = prepared.experiment, settings_of(prepared, dense=twin is None)
-        method = DENSE if twin is None else prepared.method.name
-        name = f"{method}{_sparsities(method, experiment, '-')}-s{experiment.seed}-{settings_digest(settings)}"
-        return cls(method=method, experiment=experiment, settings=settings, folder=out / name, twin=twin)
+    def of(
+        cls, prepared: Prepared, out: Path, *, twin: str | None, twins: Mapping[str, Path] | None = None
+    ) -> "Run":
+        """The run that prepared things make: one of the ticket's twins or, without a name, the ticket."""
+        experiment, settings, method = prepared.experiment, settings_of(prepared, twin), prepared.method.name
+        words = _words(method, experiment) if twin is None else [twin]
+        name = "-".join([*words, f"s{experiment.seed}", settings_digest(settings)])
+        return cls(
+            method=twin or method, experiment=experiment, settings=settings, folder=out / name, twins=twins or {}
+        )
 
 
-def _sparsities(method: str, experiment: Experiment, separator: str) -> str:
-    if method == DENSE:
-        return ""
+def _words(method: str, experiment: Experiment) -> list[str]:
+    """What a ticket is called."""
     graph, weight = experiment.targets.graph_sparsity, experiment.targets.weight_sparsity
-    return f"{separator}g{100 * graph:g}{separator}w{100 * weight:g}"
+    taught = ["distilled"] if experiment.budget.distill > 0 else []
+    return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *taught]
 
 
-def settings_of(prepared: Prepared, *, dense: bool) -> dict[str, Any]:
-    """What tells a run from others; a ticket's says that its twin is elsewhere."""
-    return prepared.dense_settings if dense else {**prepared.settings, "dense": False}
+def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:
+    """What tells a run from others; a ticket's says that its twins are elsewhere."""
+    return {**prepared.settings, "dense": False} if twin is None else prepared.twins[twin]
 
 
 def plan(experiments: Sequence[Experiment], out: Path) -> list[Run]:
-    """All runs, each twin before the first of its tickets, with everything checked that can be without training.
+    """All runs, all twins before the first of their tickets, with everything checked that can be without training.
 
     The experiments differ in method, targets, budget and seed alone. A folder's name has a digest of the settings,
     so whatever is changed, nothing of another batch is used or overwritten.
@@ -90,8 +98,8 @@ def plan(experiments: Sequence[Experiment], out: Path) -> list[Run]:
     prepared: Prepared | None = None
     for experiment in experiments:
         prepared = experiment.prepare(like=prepared)
-        twin = Run.of(prepared, out, twin=None)
-        ticket = Run.of(prepared, out, twin=twin.folder)
-        for run in (twin, ticket):
+        twins = {name: Run.of(prepared, out, twin=name) for name in prepared.twins}
+        folders = {name: run.folder for name, run in twins.items()}
+        for run in (*twins.values(), Run.of(prepared, out, twin=None, twins=folders)):
             runs.setdefault(run.folder, run)
     return list(runs.values())

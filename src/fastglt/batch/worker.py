@@ -17,6 +17,7 @@ from fastglt.batch.plan import OURS, STOPPED, settings_of
 from fastglt.entries import entry_of
 from fastglt.errors import FastGLTError
 from fastglt.experiment import Experiment, Prepared
+from fastglt.phases import DISTILLED
 from fastglt.process import is_out_of_memory
 from fastglt.run_folder import RunFolder
 from fastglt.store import Store
@@ -31,18 +32,20 @@ def work(job: Job, told: Connection) -> None:
     experiment = Experiment.from_json(job["experiment"])
     experiment.use_machine()
     prepared = experiment.prepare()
-    settings = settings_of(prepared, dense=job["dense"])
+    settings = settings_of(prepared, job["twin"])
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
     threading.Thread(target=_stop_when_told, args=(folder, told), daemon=True).start()
     with folder.open() as finished:
-        metrics = _run(prepared, folder, dense=job["dense"]) if finished is None else finished
+        metrics = _run(prepared, folder, job["twin"]) if finished is None else finished
         keep = store.record if finished is None else store.ensure
         keep(entry_of(settings, metrics, command=job["command"], folder=folder.path))
 
 
-def _run(prepared: Prepared, folder: RunFolder, *, dense: bool) -> dict[str, Any]:
-    prepared.warm_up(dense=dense)
-    return prepared.run_dense(folder) if dense else prepared.run(folder, dense=False)
+def _run(prepared: Prepared, folder: RunFolder, twin: str | None) -> dict[str, Any]:
+    prepared.warm_up(dense=twin is not None)
+    if twin is None:
+        return prepared.run(folder, dense=False)
+    return prepared.run_dense(folder, distilled=twin == DISTILLED)
 
 
 def _stop_when_told(folder: RunFolder, told: Connection) -> None:

@@ -57,6 +57,22 @@ Interval = Annotated[
 ]
 LearningRate = Annotated[float | None, typer.Option(help="Adam's learning rate.", rich_help_panel=LONG)]
 WeightDecay = Annotated[float | None, typer.Option(help="Of weights, not of masks.", rich_help_panel=LONG)]
+Distill = Annotated[
+    bool,
+    typer.Option(
+        "--distill",
+        help="Distilled tickets: the dense network's outputs for all nodes teach the search and the ticket alone. "
+        "Verdicts then have two opponents, the plain dense network and one taught in the same way.",
+        rich_help_panel=LONG,
+    ),
+]
+DistillWeight = Annotated[
+    float | None,
+    typer.Option(
+        help="Of KL(teacher ‖ student) beside the task's loss; only with --distill (default: 1).",
+        rich_help_panel=LONG,
+    ),
+]
 Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
 DataRoot = Annotated[

@@ -107,9 +107,10 @@ def _line(outcome: "Outcome") -> str:
     run, metrics = outcome.run, outcome.metrics
     if metrics is None:
         return f"{run.name}: failed: {outcome.reason}"
-    phases = ("dense",) if run.is_dense else ("search", "isolated")
-    scores = ", ".join(f"{phase} {percent(metrics[f'{phase}_test'])} %" for phase in phases)
-    return f"{run.name}: {scores}, {sum(metrics[f'{phase}_seconds'] for phase in phases):.1f} s"
+    phases = (run.method,) if run.is_dense else ("search", "isolated")
+    scores = ", ".join(f"{phase.replace('_', ' ')} {percent(metrics[f'{phase}_test'])} %" for phase in phases)
+    seconds = sum(metrics.get(f"{phase}_seconds", 0.0) for phase in ("teacher", *phases))
+    return f"{run.name}: {scores}, {seconds:.1f} s"
 
 
 def how_many(jobs: int, threads: int, device: str) -> int:

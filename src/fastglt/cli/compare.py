@@ -53,7 +53,8 @@ def compare(
     Every ticket is found and trained in isolation in a process and a folder of its own; the dense network of a
     seed is trained once, for all methods. Stopped or killed, the same command goes on where it was; what is
     finished, here or in the results store, is never computed again. A run that fails is told at the end, and
-    the others are kept.
+    the others are kept. With --distill every ticket is a distilled one, and has a second verdict, against a dense
+    network that was taught in the same way.
     """
     from fastglt.methods import Targets
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from fastglt.experiment import Prepared
 
 _PROBE_EPOCHS = 3
-_PHASES = 3  # search, isolated, dense
+_PLAIN = ("ticket in isolation", "dense")
+_DISTILLED = ("ticket in isolation", "dense as the teacher", "dense distilled")
 
 
 def describe(prepared: "Prepared", *, as_json: bool) -> None:
@@ -23,7 +24,8 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     per_epoch = _seconds_per_epoch(prepared)
     task, targets, budget = prepared.task, prepared.method.targets, prepared.method.budget
     weights = sum(shape.numel() for shape in prepared.network.weight_shapes.values())
-    epochs = prepared.method.epochs + (_PHASES - 1) * budget.epochs
+    others = _DISTILLED if budget.distill > 0 else _PLAIN
+    epochs = prepared.method.epochs + len(others) * budget.epochs
     seconds = per_epoch * epochs
     plan = {
         "dataset": prepared.dataset.name,
@@ -49,7 +51,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         f"{plan['features']:,} features, {plan['classes']} classes",
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
-        "epochs": f"{plan['epochs']:,} (search, ticket in isolation, dense)",
+        "epochs": f"{plan['epochs']:,} (search, {', '.join(others)})",
         "time": f"about {_duration(seconds)}",
         "memory": f"about {plan['memory_mb']:,.0f} MB",
     }
@@ -62,12 +64,10 @@ def _seconds_per_epoch(prepared: "Prepared") -> float:
     from fastglt.checkpoint import pack
     from fastglt.container import to_bytes
     from fastglt.seeds import own_random_state
-    from fastglt.training import Training
 
     method = prepared.method
     with own_random_state(prepared.task.y.device):
-        training = Training(prepared.network, prepared.task, method.recipe, seed=0)
-        method.begin(training)
+        training = prepared.rehearse(method)
         training.run_epoch(method)  # compiles and warms up
         began = time.monotonic()
         for _ in range(_PROBE_EPOCHS):

@@ -45,7 +45,9 @@ def evaluate(
 
     Prints mean ± deviation, the paired difference with its confidence interval, the non-inferiority test, the plain
     rule of papers, and what the search's own weights score. The seeds vary the training noise; the initial weights
-    are the ticket's. Stopped or killed, the same command goes on: every finished training is in the store.
+    are the ticket's. Stopped or killed, the same command goes on: every finished training is in the store. A
+    distilled ticket is taught by the dense network of each seed, and has a second verdict, against a dense network
+    that was taught in the same way.
     """
     from fastglt.experiment import machine_settings, use_machine
     from fastglt.judge.verdict import check_rule

@@ -75,6 +75,8 @@ def extreme(
     Sparsities are tried by bisection, or along a grid until the first loss, on validation scores; each with
     every seed's own Θ0, search and dense twin. The last that wins is then confirmed on test scores of fresh seeds.
     Several rules, scores and methods share their runs. Stopped or killed, the same command goes on where it was.
+    With --distill the extreme is that against the plain dense network; the confirmation against a dense network
+    that was taught in the same way is told beside it.
     """
     from fastglt.extreme import Hunt, Question
     from fastglt.extreme.report import document, print_document

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Examples: [bold]fastglt find[/] (a ticket on the bundled digits graph) · "
     "[bold]fastglt find --dataset cora --model gat --weight-sparsity 0.98 --graph-sparsity 0[/] · "
-    "[bold]fastglt find --dataset my/graph.npz --out runs/mine[/]"
+    "[bold]fastglt find --dataset my/graph.npz --out runs/mine[/] · "
+    "[bold]fastglt find --dataset cora --distill[/] (a distilled ticket)"
 )
 
 
@@ -77,6 +78,8 @@ def find(
 ) -> None:
     """Find a ticket: search, train it in isolation, train its dense twin, and compare.
 
+    With --distill the dense network comes first and teaches the ticket, which is
+    compared with it and with a dense network that was taught in the same way.
     Writes ticket.safetensors, metrics.json and history.csv to the run's folder. Stopped or killed, the same
     command goes on where it was; finished, it prints the result again.
     """
@@ -116,7 +119,7 @@ def find(
 def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
     """The metrics of a run that is finished and in the store."""
     from fastglt.cli.progress import Reporter, stop_cleanly
-    from fastglt.entries import entries_of_pair
+    from fastglt.entries import entries_of_find
     from fastglt.run_folder import RunFolder
     from fastglt.store import Store
 
@@ -131,8 +134,8 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
             with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
                 prepared.warm_up()
                 metrics, keep = prepared.run(folder, reporter.after_epoch), results.record
-        both = (prepared.settings, prepared.dense_settings)
-        for entry in entries_of_pair(*both, metrics, command="find", folder=out):
+        settings, twins = prepared.settings, prepared.twins
+        for entry in entries_of_find(settings, twins, metrics, command="find", folder=out):
             keep(entry)
     return metrics
 
@@ -143,5 +146,6 @@ def _default_folder(prepared: "Prepared") -> Path:
 
     settings = prepared.settings
     name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.name}-{prepared.method.name}"
-    name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}-s{settings['seed']}"
+    name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}"
+    name += f"{'-distilled' if 'distill' in settings else ''}-s{settings['seed']}"
     return Path("runs") / f"{name}-{settings_digest(settings)}"

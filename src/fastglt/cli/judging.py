@@ -35,6 +35,7 @@ class Judged:
             "dataset": self.dataset,
             "model": ticket.model["name"],
             "method": ticket.config["method"],
+            **({"distill": self.contest.budget.distill} if self.contest.budget.distill > 0 else {}),
             "graph_sparsity": ticket.graph_sparsity,
             "weight_sparsity": ticket.weight_sparsity,
         }
@@ -123,7 +124,8 @@ def judge(
 
         verdict = judged.contest.verdict(seeds, margin=margin, level=level, memory=memory, progress=progress)
     if memory.recalled and not quiet:
-        typer.echo(f"{memory.recalled} of {2 * len(seeds)} trainings were in '{store}' already", err=True)
+        trainings = len(judged.contest.sides) * len(seeds)
+        typer.echo(f"{memory.recalled} of {trainings} trainings were in '{store}' already", err=True)
     return verdict
 
 
@@ -135,19 +137,26 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     from fastglt.wording import mean_and_deviation, percent, signed
 
     removed = (f"{percent(document[f'{part}_sparsity'])} %" for part in ("graph", "weight"))
-    kind = f"{document['dataset']} · {document['model']} · {document['method']}"
+    method = document["method"] + ", distilled" * ("distill" in document)
+    kind = f"{document['dataset']} · {document['model']} · {method}"
     title = "{}: {} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
     metric = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}[document["metric"]]
     between = f"{100 * (1 - 2 * verdict.level):g} % interval"
     what = f"test {metric} in %"
     table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
     start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
-    scores = [mean_and_deviation(document[f"{side}_mean"], document[f"{side}_std"]) for side in ("dense", "ticket")]
-    interval = "–" if verdict.n < 2 else " to ".join(map(signed, verdict.interval))
-    table.add_row(f"{start}, n = {verdict.n}", *scores, signed(verdict.difference), interval)
+    verdicts = {f"{start}, n = {verdict.n}": verdict}
+    if verdict.distilled is not None:
+        verdicts["… against dense distilled"] = verdict.distilled
+    for row, one in verdicts.items():
+        values = one.as_dict()
+        scores = [mean_and_deviation(values[f"{side}_mean"], values[f"{side}_std"]) for side in ("dense", "ticket")]
+        interval = "–" if one.n < 2 else " to ".join(map(signed, one.interval))
+        table.add_row(row, *scores, signed(one.difference), interval)
     table.add_row("end of the search", "", percent(document["search_test"]))
     table.add_row("… with edge scores 1", "", percent(document["search_unweighted_test"]))
     console = Console()
     print_wide(title, table, console)
-    for line in filter(None, (verdict.sentence, verdict.power_note)):
-        console.print(line, highlight=False, soft_wrap=True)
+    for one in verdicts.values():
+        for line in filter(None, (one.sentence, one.power_note)):
+            console.print(line, highlight=False, soft_wrap=True)

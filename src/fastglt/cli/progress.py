@@ -50,7 +50,7 @@ class Reporter:
             return
         record = training.history[-1]
         note = f"validation {100 * record.val:.1f} %"
-        if not phase.startswith("dense"):
+        if not phase.startswith(("dense", "teacher")):
             note += f"  edges −{100 * record.graph_sparsity:.1f} %  weights −{100 * record.weight_sparsity:.1f} %"
         if self._bar.disable:
             now = time.monotonic()

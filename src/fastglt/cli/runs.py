@@ -149,7 +149,9 @@ def _share(name: str, digits: int) -> Callable[[Row], str]:
 _CELLS: dict[str, tuple[Callable[[Row], str], bool]] = {  # each column's cell, and whether it is a number
     "id": (_text("id"), True),
     "finished": (lambda row: row["finished"][:16].replace("T", " "), False),
-    **{name: (_text(name), False) for name in ("command", "kind", "dataset", "model", "method")},
+    "command": (_text("command"), False),
+    "kind": (lambda row: row["kind"] + ", distilled" * ("distill" in row["settings"]), False),
+    **{name: (_text(name), False) for name in ("dataset", "model", "method")},
     "edges −%": (_share("graph_sparsity", 1), True),
     "weights −%": (_share("weight_sparsity", 1), True),
     "seed": (_text("seed"), True),

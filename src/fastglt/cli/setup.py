@@ -10,6 +10,7 @@ from fastglt.cli import arguments
 from fastglt.cli.arguments import RUN
 from fastglt.cli.batch import Batch, how_many
 from fastglt.cli.options import as_file_name, build_experiment, given
+from fastglt.errors import InputError, require
 
 if TYPE_CHECKING:
     from fastglt.experiment import Experiment
@@ -28,10 +29,19 @@ class Setup:
     interval: arguments.Interval = None
     lr: arguments.LearningRate = None
     weight_decay: arguments.WeightDecay = None
+    distill: arguments.Distill = False
+    distill_weight: arguments.DistillWeight = None
     hidden: arguments.Hidden = 512
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
     directed: arguments.Directed = False
+
+    def __post_init__(self) -> None:
+        weight = self.distill_weight
+        if weight is not None and not self.distill:
+            raise InputError(f"--distill-weight must come with --distill (got {weight} without)")
+        if weight is not None:
+            require("be positive", distill_weight=weight)
 
     def experiment(
         self, *, method: str, options: dict[str, Any], targets: "Targets", seed: int, threads: int
@@ -39,6 +49,8 @@ class Setup:
         """A method's run in this setup."""
         values = asdict(self)
         training = {name: values.pop(name) for name in _TRAINING}
+        taught, weight = values.pop("distill"), values.pop("distill_weight")
+        training["distill"] = (1.0 if weight is None else weight) if taught else None
         return build_experiment(
             training=given(training),
             options=options,

@@ -62,6 +62,7 @@ def _facts(found: "Ticket", path: Path) -> dict[str, Any]:
         "options": found.config["options"],
         "model": dict(found.model),
         "seed": found.seed,
+        "distill": found.config["budget"].get("distill", 0.0),
         "graph_sparsity": masks.graph_sparsity,
         "edges_kept": masks.edges.count,
         "edges_total": masks.edges.size,
@@ -89,6 +90,8 @@ def _print(facts: dict[str, Any]) -> None:
     table = Table(show_header=False, title="a fastglt ticket", title_justify="left")
     table.add_row("model", ", ".join(f"{name} {value}" for name, value in model.items()))
     table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
+    if facts["distill"]:
+        table.add_row("distilled", f"taught by the dense network, weight {facts['distill']:g}")
     for option, value in facts["options"].items():
         table.add_row("", f"{option} {value}")
     table.add_row(

@@ -14,14 +14,16 @@ Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and 
 
 def print_metrics(metrics: Mapping[str, Any]) -> None:
     """Dense against ticket."""
-    title = f"{metrics['dataset']} · {metrics['model']} · {metrics['method']} · seed {metrics['seed']}"
+    twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
+    kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
+    title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
     table = Table(title=title, title_justify="left", caption_justify="left")
-    for name in ("", "dense", "ticket"):
+    for name in ("", "dense", "ticket", *(twin.replace("_", " ") for twin in twins[1:])):
         table.add_column(name, justify="left" if name == "" else "right")
     label = {"accuracy": "test accuracy", "roc_auc": "test ROC-AUC"}[metrics["metric"]]
-    dense = percent(metrics["dense_test"])
-    table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]))
-    table.add_row(f"{label}, alone from Θ0", dense, percent(metrics["isolated_test"]))
+    dense, *second = (percent(metrics[f"{twin}_test"]) for twin in twins)
+    table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]), *second)
+    table.add_row(f"{label}, alone from Θ0", dense, percent(metrics["isolated_test"]), *second)
     table.add_row("edges", f"{metrics['edges_total']:,}", _kept(metrics["edges_kept"], metrics["edges_total"]))
     table.add_row(
         "weights", f"{metrics['weights_total']:,}", _kept(metrics["weights_kept"], metrics["weights_total"])
@@ -33,11 +35,20 @@ def print_metrics(metrics: Mapping[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(_sentence(metrics), highlight=False)
+    if second:
+        console.print(_second_sentence(metrics), highlight=False)
+
+
+_WINS = {True: "wins", False: "does not win", None: "cannot be judged without a test set"}
+
+
+def _second_sentence(metrics: Mapping[str, Any]) -> str:
+    search, isolated = (_WINS[metrics[f"winning_{run}_distilled"]] for run in ("search", "isolated"))
+    return f"Against a dense network that was taught in the same way it {search} and {isolated}."
 
 
 def _sentence(metrics: Mapping[str, Any]) -> str:
-    words = {True: "wins", False: "does not win", None: "cannot be judged without a test set"}
-    search, isolated = words[metrics["winning_search"]], words[metrics["winning_isolated"]]
+    search, isolated = (_WINS[metrics[f"winning_{run}"]] for run in ("search", "isolated"))
     return (
         f"By the plain rule (test score at least dense, one seed) the ticket {search} at the end of the search "
         f"and {isolated} trained alone from Θ0."

@@ -136,7 +136,7 @@ def _train(
         "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
         "masks": masks_hash(source.masks),
         "seed": seed,
-        **asdict(budget),
+        **budget.settings,
     }
     name = f"transfer-{as_file_name(facts['dataset'])}-{network.spec['name']}-{settings_digest(settings)}"
     folder = RunFolder(out or Path("runs") / name, settings)

@@ -11,13 +11,14 @@ from typing import Any
 from fastglt.batch.plan import Run
 from fastglt.batch.workers import Outcome
 from fastglt.judge.verdict import Verdict
+from fastglt.phases import DENSE, DISTILLED
 from fastglt.schedules import kept_count
 
 Row = dict[str, Any]
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
-_RUNS = ("dense", "search", "search_unweighted", "isolated")
-_SCORES = tuple(f"{run}_{part}" for run in _RUNS for part in ("val", "test"))
+_RUNS = ("search", "search_unweighted", "isolated")
 _COSTS = ("search_epochs", "search_seconds", "isolated_seconds", "dense_seconds", "relative_time")
+_COSTS_DISTILLED = ("teacher_seconds", f"{DISTILLED}_seconds")
 _MACS = ("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket")
 
 
@@ -27,6 +28,10 @@ class Results:
     def __init__(self, runs: Sequence[Run], outcomes: Iterable[Outcome]) -> None:
         self._runs = runs
         self._outcomes = {outcome.run.folder: outcome for outcome in outcomes}
+        self.distilled = any(DISTILLED in run.twins for run in runs)  # tickets have two opponents
+        twins = (DENSE, DISTILLED) if self.distilled else (DENSE,)
+        self._scores = tuple(f"{run}_{part}" for run in (*twins, *_RUNS) for part in ("val", "test"))
+        self._costs = (*_COSTS, *_COSTS_DISTILLED) if self.distilled else _COSTS
 
     @property
     def failures(self) -> list[Row]:
@@ -58,7 +63,7 @@ class Results:
             "model": first.model,
             "metric": next((o.metrics["metric"] for o in self._outcomes.values() if o.metrics is not None), None),
             "hidden": first.hidden,
-            "budget": asdict(first.budget),
+            "budget": first.budget.settings,
             "split_seed": first.split_seed,
             "seeds": list(dict.fromkeys(run.experiment.seed for run in self._runs)),
             "out": str(self._runs[0].folder.parent),
@@ -77,7 +82,7 @@ class Results:
     def _cell(self, runs: Sequence[Run]) -> Row:
         rows = [self._row(run) for run in runs]
         done = [row for row in rows if not row["reason"]]
-        values = {key: [row[key] for row in done if row[key] is not None] for key in (*_SCORES, *_COSTS)}
+        values = {key: [row[key] for row in done if row[key] is not None] for key in (*self._scores, *self._costs)}
         targets = asdict(runs[0].experiment.targets)
         return {
             "method": runs[0].method,
@@ -85,9 +90,11 @@ class Results:
             **targets,
             "n": len(done),
             "n_dense": len(values["dense_seconds"]),
+            **({"n_dense_distilled": len(values[f"{DISTILLED}_seconds"])} if self.distilled else {}),
             "mean": {key: mean(found) for key, found in values.items()},
             "std": {key: deviation(found) for key, found in values.items()},
-            "verdicts": {score: verdict_of(done, score) for score in ("search", "isolated")},
+            "verdicts": _verdicts(done, DENSE),
+            **({"verdicts_distilled": _verdicts(done, DISTILLED)} if self.distilled else {}),
             **{key: sorted({row[key] for row in done}) for key in _KEPT},
             "edges_exact": all(_is_exact(row, "edges", "graph_sparsity") for row in done),
             "weights_exact": all(_is_exact(row, "weights", "weight_sparsity") for row in done),
@@ -97,23 +104,25 @@ class Results:
         }
 
     def _row(self, run: Run) -> Row:
-        metrics, dense = self._metrics(run.folder), self._metrics(run.twin)
-        search, trained = metrics.get("search_seconds"), dense.get("dense_seconds")
-        found = {**metrics, **{key: value for key, value in dense.items() if key.startswith("dense_")}}
+        found = dict(self._metrics(run.folder))
+        search, teacher = found.get("search_seconds"), found.get("teacher_seconds", 0.0)
+        for twin in map(self._metrics, run.twins.values()):
+            found |= {key: value for key, value in twin.items() if key.startswith("dense_")}
+        trained = found.get("dense_seconds")
         return {
             "method": run.method,
             **asdict(run.experiment.targets),
             "seed": run.experiment.seed,
-            **{key: found.get(key) for key in (*_SCORES, *_KEPT)},
-            **{key: found.get(key) for key in _COSTS},
-            "relative_time": search / trained if search is not None and trained else None,
+            **{key: found.get(key) for key in (*self._scores, *_KEPT)},
+            **{key: found.get(key) for key in self._costs},
+            "relative_time": (teacher + search) / trained if search is not None and trained else None,
             **{key: found.get(key) for key in _MACS},
             "folder": self._place(run),
             "reason": self._reason(run),
         }
 
-    def _metrics(self, folder: Path | None) -> Mapping[str, Any]:
-        outcome = None if folder is None else self._outcomes.get(folder)
+    def _metrics(self, folder: Path) -> Mapping[str, Any]:
+        outcome = self._outcomes.get(folder)
         return {} if outcome is None or outcome.metrics is None else outcome.metrics
 
     def _place(self, run: Run) -> str:
@@ -130,14 +139,19 @@ class Results:
         return "it was not run" if outcome is None else outcome.reason
 
 
-def verdict_of(rows: Sequence[Row], score: str) -> Row | None:
-    """Dense against one of a method's scores, over the seeds that have both; None where there are none."""
-    dense, ticket = "dense_test", f"{score}_test"
+def _verdicts(rows: Sequence[Row], twin: str) -> dict[str, Row | None]:
+    """A twin against each of a method's two scores."""
+    return {score: verdict_of(rows, score, twin) for score in ("search", "isolated")}
+
+
+def verdict_of(rows: Sequence[Row], score: str, twin: str = DENSE) -> Row | None:
+    """A twin against one of a method's scores, over the seeds that have both; None where there are none."""
+    dense, ticket = f"{twin}_test", f"{score}_test"
     pairs = [row for row in rows if row[dense] is not None and row[ticket] is not None]
     if not pairs:
         return None
     seeds, dense_scores, ticket_scores = (tuple(row[key] for row in pairs) for key in ("seed", dense, ticket))
-    return Verdict(seeds=seeds, dense_scores=dense_scores, ticket_scores=ticket_scores).as_dict()
+    return Verdict(seeds=seeds, dense_scores=dense_scores, ticket_scores=ticket_scores, against=twin).as_dict()
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -9,9 +9,18 @@ from fastglt.tables import empty_table, print_wide
 from fastglt.wording import mean_and_deviation, points
 
 Cell = Mapping[str, Any]
-_HEADINGS = (
-    *("method", "n", "dense", "search", "isolated", "wins"),
-    *("edges", "weights", "epochs", "seconds", "× dense"),
+_COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
+_HEADINGS = ("method", "n", "dense", "search", "isolated", "wins", *_COSTS)
+_HEADINGS_DISTILLED = (
+    "method",
+    "n",
+    "dense",
+    "dense distilled",
+    "search",
+    "isolated",
+    "wins",
+    "wins distilled",
+    *_COSTS,
 )
 _NOTE = (
     "n: seeds · dense, search (at its end), isolated (alone from Θ0): {metric} of the test nodes in %, "
@@ -21,13 +30,18 @@ _WINS = (
     "wins, search / isolated: P by the plain rule (mean at least dense), N non-inferior (paired test over seeds, "
     "margin {margin}, level {level:g} %), W shown to be worse by more than that, – none of these"
 )
+_DISTILLED = (
+    "distilled tickets: the dense network has taught search and isolated · wins: against dense, which had no "
+    "teacher · wins distilled: against dense distilled, which was taught in the same way · seconds, × dense: with "
+    "the teacher's"
+)
 _FLAG = "! not exactly the count that was asked for, for all seeds"
 
 
 def print_cells(document: Mapping[str, Any], console: Console) -> None:
     """A table for each pair of sparsities, and what its columns mean."""
     for pair, cells in _by_pair(document["cells"]):
-        table = empty_table(*_HEADINGS)
+        table = empty_table(*(_HEADINGS_DISTILLED if _is_distilled(cells[0]) else _HEADINGS))
         for cell in cells:
             table.add_row(*_row(cell))
         title = f"{document['dataset']} · {document['model']} · {_removed(*pair)}{_totals(cells)}"
@@ -54,6 +68,8 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
     if verdicts:
         yield _WINS.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
+    if any(map(_is_distilled, document["cells"])):
+        yield _DISTILLED
     if any("!" in part for cell in document["cells"] for part in _kept(cell)):
         yield _FLAG
 
@@ -65,18 +81,34 @@ def _by_pair(cells: Sequence[Cell]) -> Iterator[tuple[tuple[float, float], list[
 
 
 def _row(cell: Cell) -> list[str]:
-    mean, few = cell["mean"], f" (n {cell['n_dense']})" if cell["n_dense"] != cell["n"] else ""
-    scores = [_score(cell, f"{run}_test") for run in ("dense", "search", "isolated")]
-    costs = {"search_epochs": "{:,.0f}", "search_seconds": "{:,.1f}", "relative_time": "{:.2f}×"}
+    twins = ("dense", "dense_distilled") if _is_distilled(cell) else ("dense",)
+    verdicts = ("verdicts", "verdicts_distilled") if _is_distilled(cell) else ("verdicts",)
+    mean, texts = (
+        cell["mean"],
+        {"search_epochs": "{:,.0f}", "search_seconds": "{:,.1f}", "relative_time": "{:.2f}×"},
+    )
+    costs = {key: mean[key] for key in texts}
+    if costs["search_seconds"] is not None:
+        costs["search_seconds"] += mean.get("teacher_seconds") or 0.0
     return [
         cell["method"],
         str(cell["n"]),
-        f"{scores[0]}{few}",
-        *scores[1:],
-        "/".join(_mark(cell["verdicts"][score]) for score in ("search", "isolated")),
+        *(_dense(cell, twin) for twin in twins),
+        *(_score(cell, f"{run}_test") for run in ("search", "isolated")),
+        *("/".join(_mark(cell[name][score]) for score in ("search", "isolated")) for name in verdicts),
         *_kept(cell),
-        *("–" if mean[key] is None else text.format(mean[key]) for key, text in costs.items()),
+        *("–" if costs[key] is None else text.format(costs[key]) for key, text in texts.items()),
     ]
+
+
+def _is_distilled(cell: Cell) -> bool:
+    return "verdicts_distilled" in cell
+
+
+def _dense(cell: Cell, twin: str) -> str:
+    """A twin's score, with its number of seeds where some have failed."""
+    count = cell[f"n_{twin}"]
+    return _score(cell, f"{twin}_test") + (f" (n {count})" if count != cell["n"] else "")
 
 
 def _score(cell: Cell, key: str) -> str:

@@ -9,11 +9,12 @@ from fastglt.errors import InputError, unknown_name
 from fastglt.extreme.walks import Walk
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.methods import Targets
+from fastglt.phases import DENSE, DISTILLED
 
 RULES = ("plain", "non-inferior")
 SCORES = ("search", "isolated")
 
-Row = Mapping[str, Any]  # one ticket's scores and its twin's, as a comparison has them
+Row = Mapping[str, Any]  # one ticket's scores and its twins', as a comparison has them
 Trial = tuple[str, Targets]  # a method at a pair of sparsities
 Measure = Callable[[Iterable[Trial], Sequence[int]], Iterable[Row]]  # trials, seeds → a row for each of both
 
@@ -65,11 +66,20 @@ class Answer:
     chosen: Verdict  # of validation scores
     confirmation: Verdict | None  # of test scores
     is_last: bool  # nothing sparser was tried: the extreme may lie beyond
+    against_distilled: Verdict | None = None  # of distilled tickets' test scores, against distilled dense networks
 
     @property
     def confirmed(self) -> bool | None:
         """Whether fresh seeds win as well; None where none were asked for, or failed."""
-        return None if self.confirmation is None else wins(self.confirmation, self.question.rule)
+        return self._confirmed(self.confirmation)
+
+    @property
+    def confirmed_distilled(self) -> bool | None:
+        """The same against distilled dense networks; None also where tickets are not distilled."""
+        return self._confirmed(self.against_distilled)
+
+    def _confirmed(self, verdict: Verdict | None) -> bool | None:
+        return None if verdict is None else wins(verdict, self.question.rule)
 
 
 def wins(verdict: Verdict, rule: str) -> bool:
@@ -85,6 +95,11 @@ class Hunt:
         self.questions, self.rules, self._measure = questions, rules, measure
         self.failed: set[str] = set()  # methods of which a run failed: their questions stay open
         self._rows: dict[Trial, dict[int, Row]] = {}
+
+    @property
+    def distilled(self) -> bool:
+        """Whether tickets are distilled, and have a second opponent."""
+        return any(f"{DISTILLED}_test" in row for rows in self._rows.values() for row in rows.values())
 
     def run(self, start: Callable[[], Walk[Targets]]) -> list[Answer]:
         """Walk until every question is answered, then confirm; a question that nothing answers has no entry."""
@@ -139,23 +154,27 @@ class Hunt:
             targets=targets,
             chosen=chosen,
             confirmation=self._verdict(question, targets, "test", rules.fresh_seeds),
+            against_distilled=self._verdict(question, targets, "test", rules.fresh_seeds, DISTILLED),
             is_last=not any(
                 _is_sparser(tried, targets) for method, tried in self._rows if method == question.method
             ),
         )
 
-    def _verdict(self, question: Question, targets: Targets, part: str, seeds: Sequence[int]) -> Verdict | None:
+    def _verdict(
+        self, question: Question, targets: Targets, part: str, seeds: Sequence[int], twin: str = DENSE
+    ) -> Verdict | None:
         """The verdict of some seeds; None if there are none, or one failed."""
         rows = [self._rows.get((question.method, targets), {}).get(seed) for seed in seeds]
-        done = [row for row in rows if row is not None]
+        done = [row for row in rows if row is not None and row.get(f"{twin}_{part}") is not None]
         if not done or len(done) < len(rows):
             return None
         return Verdict(
             seeds=tuple(seeds),
-            dense_scores=tuple(row[f"dense_{part}"] for row in done),
+            dense_scores=tuple(row[f"{twin}_{part}"] for row in done),
             ticket_scores=tuple(row[f"{question.score}_{part}"] for row in done),
             margin=self.rules.margin,
             level=self.rules.level,
+            against=twin,
         )
 
 

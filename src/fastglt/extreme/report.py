@@ -1,6 +1,6 @@
 """What a hunt found, as plain values and for people: a table of answers, and the curve of every method."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,11 +8,18 @@ from rich.console import Console
 from rich.table import Table
 
 from fastglt.extreme.hunt import SCORES, Answer, Hunt, Question
+from fastglt.judge.verdict import Verdict
 from fastglt.tables import empty_table, print_wide
 from fastglt.wording import mean_and_deviation, points, signed
 
 _WORDS = ("method", "rule", "score")
+_SECOND = ("confirmed_distilled", "confirmation_on_test_distilled")  # what distilled tickets have besides
 _WIDTH = 40  # of a curve, in letters
+_TWO = (
+    "Distilled tickets: chosen against the plain dense network; the last three columns are against a dense network "
+    "that was taught in the same way. "
+)
+_YES = {True: "yes", False: "no", None: "–"}
 Values = Mapping[str, Any]
 
 
@@ -21,11 +28,13 @@ def document(hunt: Hunt, answers: Sequence[Answer]) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     for question in hunt.questions:
         mine = [answer for answer in answers if answer.question == question]
-        found += [_answer(answer) for answer in mine] or [_nothing(question, failed=question.method in hunt.failed)]
+        nothing = [_nothing(question, failed=question.method in hunt.failed, distilled=hunt.distilled)]
+        found += [_answer(answer, distilled=hunt.distilled) for answer in mine] or nothing
     return {**asdict(hunt.rules), "answers": found, "curve": hunt.curve()}
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _answer(answer: Answer, *, distilled: bool) -> dict[str, Any]:
+    second = (answer.confirmed_distilled, _values(answer.against_distilled))
     return {
         **asdict(answer.question),
         **asdict(answer.targets),
@@ -33,12 +42,17 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "nothing_sparser_tried": answer.is_last,
         "confirmed": answer.confirmed,
         "chosen_on_validation": answer.chosen.as_dict(),
-        "confirmation_on_test": None if answer.confirmation is None else answer.confirmation.as_dict(),
+        "confirmation_on_test": _values(answer.confirmation),
+        **(dict(zip(_SECOND, second, strict=True)) if distilled else {}),
     }
 
 
-def _nothing(question: Question, *, failed: bool) -> dict[str, Any]:
-    verdicts = ("confirmed", "chosen_on_validation", "confirmation_on_test")
+def _values(verdict: Verdict | None) -> dict[str, Any] | None:
+    return None if verdict is None else verdict.as_dict()
+
+
+def _nothing(question: Question, *, failed: bool, distilled: bool) -> dict[str, Any]:
+    verdicts = ("confirmed", "chosen_on_validation", "confirmation_on_test", *(_SECOND if distilled else ()))
     absent = ("graph_sparsity", "weight_sparsity", "nothing_sparser_tried", *verdicts)
     return {**asdict(question), "failed": failed, **dict.fromkeys(absent)}
 
@@ -51,7 +65,9 @@ def print_document(found: Values) -> None:
     if found["fresh_seeds"]:
         fresh = f"confirmed on test scores with seeds {_spelt(found['fresh_seeds'])}"
     console.print(
-        f"Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean ± "
+        _TWO
+        * any(_SECOND[0] in answer for answer in found["answers"])
+        + f"Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean ± "
         f"standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.\n",
         highlight=False,
         soft_wrap=True,
@@ -63,9 +79,11 @@ def print_document(found: Values) -> None:
                 print_wide(f"{method} · {score}, validation scores in %", _curve(tried, f"{score}_val"), console)
 
 
-def _answers(answers: Iterable[Values]) -> Table:
+def _answers(answers: Sequence[Values]) -> Table:
     headings = ("edges", "weights", "n", "ticket", "dense", "difference", "confirmed")
-    table = empty_table(*_WORDS, *headings, left=_WORDS)
+    distilled = any(_SECOND[0] in answer for answer in answers)
+    second = ("dense distilled", "difference to it", "confirmed too") if distilled else ()
+    table = empty_table(*_WORDS, *headings, *second, left=_WORDS)
     for answer in answers:
         more = "≥ " if answer["nothing_sparser_tried"] else ""
         removed = [
@@ -75,11 +93,28 @@ def _answers(answers: Iterable[Values]) -> Table:
         fresh = (
             ["–"] * 4 if verdict is None else [str(verdict["n"]), *_scores(verdict), signed(verdict["difference"])]
         )
-        confirmed = {True: "yes", False: "no", None: "–"}[answer["confirmed"]]
+        more_cells = _second(answer) if distilled else []
         if answer["graph_sparsity"] is None:
             removed = ["failed" if answer["failed"] else "none wins", ""]
-        table.add_row(answer["method"], answer["rule"], answer["score"], *removed, *fresh, confirmed)
+        table.add_row(
+            answer["method"],
+            answer["rule"],
+            answer["score"],
+            *removed,
+            *fresh,
+            _YES[answer["confirmed"]],
+            *more_cells,
+        )
     return table
+
+
+def _second(answer: Values) -> list[str]:
+    """A distilled ticket's second opponent, which was taught as it was."""
+    verdict = answer["confirmation_on_test_distilled"]
+    if verdict is None:
+        return ["–"] * 3
+    scores = mean_and_deviation(verdict["dense_mean"], verdict["dense_std"])
+    return [scores, signed(verdict["difference"]), _YES[answer["confirmed_distilled"]]]
 
 
 def _curve(points: Sequence[Values], key: str) -> Table:

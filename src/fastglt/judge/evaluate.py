@@ -1,24 +1,32 @@
-"""The trainings behind a verdict: dense and ticket from the same start with the same budget, seed by seed."""
+"""The trainings behind a verdict: dense and ticket from the same start with the same budget, seed by seed.
+
+A distilled ticket is taught by the dense network of the same seed, and so is a second dense network.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from fastglt.distillation import Teacher
 from fastglt.errors import InputError
 from fastglt.fitting import check_fits, fresh_start, restore_start
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models import Network, PyGNetwork
-from fastglt.phases import PhaseResult, Progress, score_state, train_fixed
+from fastglt.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
 from fastglt.task import Task
 from fastglt.ticket import Ticket, masks_hash, state_hash
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+
+TICKET = "ticket"
 
 
 class Memory:
@@ -34,7 +42,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """A ticket and its dense twin, ready to be trained in isolation."""
+    """A ticket and its dense twin, or twins, ready to be trained in isolation."""
 
     ticket: Ticket
     task: Task
@@ -63,8 +71,13 @@ class Contest:
 
     @property
     def budget(self) -> Budget:
-        """That of the search's run, for both sides."""
+        """That of the search's run, for all sides."""
         return Budget(**self.ticket.config["budget"])
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """What is trained for each seed."""
+        return (DENSE, TICKET, DISTILLED) if self.budget.distill > 0 else (DENSE, TICKET)
 
     def verdict(
         self,
@@ -75,32 +88,25 @@ class Contest:
         memory: Memory | None = None,
         progress: Progress | None = None,
     ) -> Verdict:
-        """Train both sides once for each seed, but for what a memory has already, and compare."""
+        """Train all sides once for each seed, but for what a memory has already, and compare."""
         check_rule(margin, level)
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
         memory = memory or Memory()
-        scores: dict[str, list[float]] = {"dense": [], "ticket": []}
+        scores: dict[str, list[float]] = {side: [] for side in self.sides}
         for seed in seeds:
             start = fresh_start(self.network, seed) if self.fresh_init else self.network
-            for side, masks in (("dense", None), ("ticket", self.masks)):
-                scores[side].append(self._train(side, start, masks, seed, memory, progress))
-        dense, alone = tuple(scores["dense"]), tuple(scores["ticket"])
-        return Verdict(seeds=tuple(seeds), dense_scores=dense, ticket_scores=alone, margin=margin, level=level)
+            round_of_seed = _Round(self, start, seed, memory, progress)
+            for side, found in scores.items():
+                found.append(round_of_seed.score(side))
+        by_side = {side: tuple(found) for side, found in scores.items()}
+        judge = partial(Verdict, seeds=tuple(seeds), ticket_scores=by_side[TICKET], margin=margin, level=level)
+        distilled = None
+        if DISTILLED in by_side:
+            distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
+        return judge(dense_scores=by_side[DENSE], distilled=distilled)
 
-    def _train(
-        self, side: str, start: Network, masks: Masks | None, seed: int, memory: Memory, progress: Progress | None
-    ) -> float:
-        settings = self._settings(start, masks, seed)
-        known = memory.recall(settings)
-        if known is not None:
-            return known
-        phase = f"{side}, seed {seed}"
-        result = train_fixed(phase, start, self.task, self.budget, seed=seed, masks=masks, progress=progress)
-        memory.keep(settings, result)
-        return result.best.scores.test
-
-    def _settings(self, start: Network, masks: Masks | None, seed: int) -> dict[str, Any]:
+    def settings(self, start: Network, masks: Masks | None, seed: int, *, taught: bool = False) -> dict[str, Any]:
         """All that decides a training's result but machine and versions; nothing of the masks for dense."""
         shape = {key: value for key, value in start.spec.items() if key != "seed"}  # Θ0 itself has a digest
         return {
@@ -113,6 +119,7 @@ class Contest:
             **asdict(self.budget.recipe),
             "seed": seed,
             "fresh_init": self.fresh_init,
+            **({"distill": self.budget.distill} if taught else {}),
         }
 
     def search_scores(self) -> dict[str, float]:
@@ -138,6 +145,50 @@ class Contest:
         return found
 
 
+class _Round:
+    """The trainings of one seed, from one start."""
+
+    def __init__(
+        self, contest: Contest, start: Network, seed: int, memory: Memory, progress: Progress | None
+    ) -> None:
+        self._contest, self._start, self._seed = contest, start, seed
+        self._memory, self._progress = memory, progress
+        self._dense: PhaseResult | None = None  # once it is trained
+
+    def score(self, side: str) -> float:
+        """The test score of one side, remembered or trained."""
+        taught = side != DENSE and self._contest.budget.distill > 0
+        masks = self._contest.masks if side == TICKET else None
+        settings = self._contest.settings(self._start, masks, self._seed, taught=taught)
+        known = self._memory.recall(settings)
+        if known is not None:
+            return known
+        result = self._train(side.replace("_", " "), masks, self._teacher if taught else None)
+        self._memory.keep(settings, result)
+        if side == DENSE:
+            self._dense = result
+        return result.best.scores.test
+
+    @cached_property
+    def _teacher(self) -> Teacher:
+        """The plain dense network; trained once more where its score alone is remembered."""
+        dense = self._dense or self._train("teacher", None, None)
+        contest = self._contest
+        return teacher_of(dense.best, self._start, contest.task, contest.budget, seed=self._seed)
+
+    def _train(self, what: str, masks: Masks | None, teacher: Teacher | None) -> PhaseResult:
+        return train_fixed(
+            f"{what}, seed {self._seed}",
+            self._start,
+            self._contest.task,
+            self._contest.budget,
+            seed=self._seed,
+            masks=masks,
+            teacher=teacher,
+            progress=self._progress,
+        )
+
+
 def evaluate(
     ticket: Ticket,
     model: nn.Module | str | None,
@@ -156,7 +207,9 @@ def evaluate(
 
     `model` is the user's model the ticket was found with, or None for one of fastglt's backbones. The
     metric is the ticket's unless another is named. With `fresh_init` every seed brings a Θ0 of its own, the same
-    for dense and ticket; a user's model needs `reset_parameters` for that.
+    for dense and ticket; a user's model needs `reset_parameters` for that. A distilled ticket is taught by the
+    dense network of the same seed, and its verdict has a second one in `distilled`, against a dense network that
+    was taught as well.
     """
     task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastglt.container import nan_as_null
 from fastglt.judge.evaluate import Memory
-from fastglt.phases import PhaseResult
+from fastglt.phases import DENSE, DISTILLED, PhaseResult
 from fastglt.store import Entry, Store, key_of
 
 
@@ -58,4 +58,6 @@ class StoredTrainings(Memory):
 
 
 def _side(settings: Mapping[str, Any]) -> str:
-    return "dense" if settings["masks"] is None else "isolated"
+    if settings["masks"] is not None:
+        return "isolated"
+    return DISTILLED if "distill" in settings else DENSE

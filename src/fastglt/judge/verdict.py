@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fastglt.container import nan_as_null
-from fastglt.errors import InputError, require
+from fastglt.errors import InputError, require, unknown_name
 from fastglt.judge.paired import PairedTest, power, seeds_for_power
+from fastglt.phases import DENSE, DISTILLED
 from fastglt.wording import mean_and_deviation, points, signed
 
 ENOUGH_POWER = 0.8
@@ -30,6 +31,8 @@ class Verdict:
     ticket_scores: tuple[float, ...]
     margin: float = 0.01  # how much worse than dense still counts as equal
     level: float = 0.05  # how often the test may pass a ticket that is worse by just the margin
+    against: str = DENSE  # whose the dense scores are: the plain dense network's, or the distilled one's
+    distilled: "Verdict | None" = None  # of a distilled ticket, the verdict against the distilled dense network
 
     def __post_init__(self) -> None:
         counts = (len(self.seeds), len(self.dense_scores), len(self.ticket_scores))
@@ -38,6 +41,8 @@ class Verdict:
         odd = [score for score in (*self.dense_scores, *self.ticket_scores) if not math.isfinite(score)]
         if odd:
             raise InputError(f"a verdict's scores must be finite (got {odd[0]})")
+        if self.against not in _OPPONENTS:
+            raise unknown_name("opponent", self.against, _OPPONENTS)
         check_rule(self.margin, self.level)
 
     @cached_property
@@ -118,13 +123,17 @@ class Verdict:
         needed = self.seeds_for_power
         more = "no number of seeds reaches 80 %" if needed is None else f"80 % would take about {needed:,} seeds"
         return (
-            f"Power: a ticket truly as good as dense would pass this test with {self.n} seeds and this spread "
-            f"in about {100 * self.power:.0f} % of cases; {more}."
+            f"Power: a ticket truly as good as {self._dense} would pass this test with {self.n} seeds and this "
+            f"spread in about {100 * self.power:.0f} % of cases; {more}."
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values: fractions; what is not a number, for want of seeds, is null."""
+        """Everything as plain values: fractions; what is not a number, for want of seeds, is null.
+
+        Of a distilled ticket, `distilled` is the verdict against the distilled dense network, with the same keys.
+        """
         low, high = self.interval
+        other = {} if self.distilled is None else {"distilled": self.distilled.as_dict()}
         return dict(
             nan_as_null(
                 {
@@ -148,14 +157,16 @@ class Verdict:
                     "power": self.power,
                     "seeds_for_80_percent_power": self.seeds_for_power,
                     "sentence": self.sentence,
+                    **other,
                 }
             )
         )
 
     def __str__(self) -> str:
-        scores = {"dense": self.dense_scores, "ticket": self.ticket_scores}
+        scores = {self._dense: self.dense_scores, "ticket": self.ticket_scores}
         means = (f"{side} {mean_and_deviation(fmean(s), _deviation(s))} %" for side, s in scores.items())
-        lines = (f"{', '.join(means)} (test, n = {self.n})", self.sentence, self.power_note)
+        other = "" if self.distilled is None else str(self.distilled)
+        lines = (f"{', '.join(means)} (test, n = {self.n})", self.sentence, self.power_note, other)
         return "\n".join(line for line in lines if line)
 
     @property
@@ -171,11 +182,17 @@ class Verdict:
         return float(self.test.spread) > 0
 
     @property
+    def _dense(self) -> str:
+        return _OPPONENTS[self.against]
+
+    @property
     def _reason(self) -> str:
-        found = "at least the dense one" if self.plain_winning else "below the dense one"
+        found = f"{'at least' if self.plain_winning else 'below'} the {self._dense} one"
         found = f"the ticket's mean is {found} ({self.interval_in_words} points)"
         tested = f"({self._p}, level {100 * self.level:g} %)"
-        margin = f"a loss of {points(self.margin)} or more" if self.margin else "being no better than dense"
+        margin = (
+            f"a loss of {points(self.margin)} or more" if self.margin else f"being no better than {self._dense}"
+        )
         if self.n < 2:
             return f"{found}, and one seed proves nothing"
         if self.outcome in ("winning", "non-inferior"):
@@ -186,7 +203,9 @@ class Verdict:
             by = f"at level {100 * self.level:g} %" if self._has_spread else f"by {_EQUAL}"
             return f"{found}, and {lost} is shown, {by}"
         if not self.margin and not any(self.differences):
-            return "the ticket scores exactly as dense for every seed, which a margin of 0 does not let pass"
+            return (
+                f"the ticket scores exactly as {self._dense} for every seed, which a margin of 0 does not let pass"
+            )
         link = "but" if self.plain_winning else "and"
         return f"{found}, {link} {self.n} seeds neither rule out {margin} nor show it {tested}"
 
@@ -197,6 +216,7 @@ class Verdict:
         return f"p = {self.p_value:.2g}" if self.p_value >= 0.0001 else "p < 0.0001"
 
 
+_OPPONENTS = {DENSE: "dense", DISTILLED: "distilled dense"}
 _EQUAL = "equal differences for all seeds"
 _WORDS = {
     "winning": "Winning",

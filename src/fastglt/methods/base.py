@@ -49,8 +49,10 @@ class Budget:
     interval: int = 10  # epochs between two swaps [ΔT]
     lr: float = 0.001
     weight_decay: float = 5e-4
+    distill: float = 0.0  # weight of KL(teacher ‖ student) in the loss; 0: no teacher
 
     def __post_init__(self) -> None:
+        require("not be negative", distill=self.distill)
         lengths = {name: getattr(self, name) for name in ("oneshot_epochs", "denoise_epochs", "interval")}
         require("be at least 1", **lengths)
         if self.interval > self.denoise_epochs:
@@ -62,6 +64,11 @@ class Budget:
     def epochs(self) -> int:
         """E + D: also what the dense network and a ticket in isolation are trained for."""
         return self.oneshot_epochs + self.denoise_epochs
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every choice as plain values; of a teacher only where there is one, as runs without know of none."""
+        return {name: value for name, value in asdict(self).items() if name != "distill" or value}
 
     @property
     def recipe(self) -> Recipe:
@@ -120,10 +127,15 @@ class FixedMasks(Method):
 
 
 def train_soft_masks(
-    training: Training, targets: Targets, *, stage: str = "oneshot", l1: tuple[float, float] = (0.0, 0.0)
+    training: Training,
+    targets: Targets,
+    *,
+    stage: str = "oneshot",
+    soft_edges: bool = True,
+    l1: tuple[float, float] = (0.0, 0.0),
 ) -> None:
     """Begin a stage that trains soft masks beside the weights, for whatever is to be pruned."""
-    edges, weights = targets.graph_sparsity > 0, targets.weight_sparsity > 0
+    edges, weights = soft_edges and targets.graph_sparsity > 0, targets.weight_sparsity > 0
     training.begin_stage(stage, soft_edges=edges, soft_weights=weights, l1=l1)
 
 
