@@ -1,10 +1,13 @@
 """Masks that move: what fits is taken over exactly, what does not stays whole."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from fastglt import Budget, InputError, Ticket, evaluate, find_ticket, transfer_ticket
 from fastglt.task import Task
+from fastglt.training import Training
 from tests.deploy.test_predictor import Convolution, data
 
 BUDGET = Budget(oneshot_epochs=3, denoise_epochs=6, interval=2, lr=0.01)
@@ -62,3 +65,18 @@ def test_a_users_model_takes_the_edges(ticket: Ticket) -> None:
 def test_what_fits_nowhere_is_refused(ticket: Ticket) -> None:
     with pytest.raises(InputError, match=r"nothing of the ticket fits: .*layer1.weight \(12, 16\)"):
         transfer_ticket(ticket, "gcn", data(nodes=50, seed=3), hidden=16, budget=BUDGET)
+
+
+def test_a_budget_with_a_teacher_has_the_masks_taught(ticket: Ticket) -> None:
+    budget = replace(BUDGET, distill=2.0)
+    told: list[str] = []
+
+    def progress(phase: str, training: Training, epochs: int) -> None:
+        told.extend([phase] * (training.epoch == 1))
+
+    moved = transfer_ticket(ticket, "gcn", data(), seed=3, budget=budget, hidden=8, progress=progress)
+    assert told == ["teacher", "isolated"]
+    assert moved.config["budget"]["distill"] == 2.0
+    verdict = evaluate(moved, None, data(), seeds=[3])
+    assert verdict.ticket_scores == (moved.scores["isolated_test"],)
+    assert verdict.distilled is not None

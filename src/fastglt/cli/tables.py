@@ -31,7 +31,9 @@ def print_metrics(metrics: Mapping[str, Any]) -> None:
     table.add_row("MACs", millions(metrics["macs_dense"]), millions(metrics["macs_ticket"]))
     paper = (millions(metrics["macs_paper_dense"]), millions(metrics["macs_paper_ticket"]))
     table.add_row("MACs as papers count", *paper)
-    table.add_row("time", f"{metrics['dense_seconds']:.1f} s", f"{metrics['search_seconds']:.1f} s to find")
+    trained, *more = (f"{metrics[f'{twin}_seconds']:.1f} s" for twin in twins)
+    found = metrics["search_seconds"] + metrics.get("teacher_seconds", 0.0)
+    table.add_row("time", trained, f"{found:.1f} s to find", *more)
     console = Console()
     console.print(table)
     console.print(_sentence(metrics), highlight=False)
@@ -44,7 +46,7 @@ _WINS = {True: "wins", False: "does not win", None: "cannot be judged without a 
 
 def _second_sentence(metrics: Mapping[str, Any]) -> str:
     search, isolated = (_WINS[metrics[f"winning_{run}_distilled"]] for run in ("search", "isolated"))
-    return f"Against a dense network that was taught in the same way it {search} and {isolated}."
+    return f"Against a dense network that was taught in the same way, the ticket {search} at the end of the search and {isolated} trained alone."
 
 
 def _sentence(metrics: Mapping[str, Any]) -> str:
