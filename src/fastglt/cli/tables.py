@@ -46,7 +46,10 @@ _WINS = {True: "wins", False: "does not win", None: "cannot be judged without a 
 
 def _second_sentence(metrics: Mapping[str, Any]) -> str:
     search, isolated = (_WINS[metrics[f"winning_{run}_distilled"]] for run in ("search", "isolated"))
-    return f"Against a dense network that was taught in the same way, the ticket {search} at the end of the search and {isolated} trained alone."
+    return (
+        f"Against a dense network that was taught in the same way, the ticket {search} at the end of the search "
+        f"and {isolated} trained alone."
+    )
 
 
 def _sentence(metrics: Mapping[str, Any]) -> str:
