@@ -113,7 +113,7 @@ def edge_agreement(graph: Graph, logits: Tensor) -> Tensor:
     [1.0, 0.0]
     """
     shares = logits.softmax(-1)
-    parts = graph.edges.split(_AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
+    parts = torch.split(graph.edges, _AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
     return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
 
 

@@ -18,7 +18,7 @@ from fastglt.graph import Graph
 from fastglt.models import GAT, GCN, GIN, Backbone
 from tests.helpers import both_ways, house, randn
 
-LAYOUTS = ("whole rows", "scatter 2", "scatter 100", "dense")
+LAYOUTS = ("whole rows", "blocks 1", "blocks 100", "dense")
 BUDGET = Budget(oneshot_epochs=3, denoise_epochs=6, interval=2, lr=0.01)
 
 
@@ -100,7 +100,7 @@ def test_units_without_an_end_are_left_out_and_constants_are_kept() -> None:
         network.layer1.bias[0] = 2.5
         network.layer2.weight[1] = 0  # nothing leads out
         network.layer1.weight[4] = 0  # nobody reads this feature
-    predictor = frozen(network, house(), x, None, "scatter 2")
+    predictor = frozen(network, house(), x, None, "blocks 1")
     assert predictor.live_units == 4
     assert predictor.used_features == 8
     assert_same(predictor)
@@ -165,7 +165,7 @@ def test_a_users_model_runs_on_the_smaller_graph() -> None:
 
 
 def test_other_features_are_taken_as_they_are() -> None:
-    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "scatter 2")
+    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "blocks 1")
     other = word_features(7, 9, 2).dense
     changed = predictor.with_features(other)
     torch.testing.assert_close(changed.x.dense, other)
@@ -174,7 +174,7 @@ def test_other_features_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
-@pytest.mark.parametrize("layout", ["scatter 2", "dense"])
+@pytest.mark.parametrize("layout", ["blocks 1", "dense"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_new_nodes_join_with_their_edges(name: str, layout: str, directed: bool) -> None:
     graph = house(directed=directed)
@@ -218,5 +218,5 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_no_nodes_give_no_rows() -> None:
-    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "scatter 2")
+    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "blocks 1")
     assert predictor.logits([]).shape == (0, 3)

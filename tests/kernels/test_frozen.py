@@ -55,10 +55,10 @@ def test_narrow_rows_are_summed_with_their_padding(classes: int) -> None:
     assert not found[:, classes:].any()
 
 
-@pytest.mark.parametrize("most", [0, 1, 3, 100])
+@pytest.mark.parametrize("most", [0, 1, 2, 100])
 @pytest.mark.usefixtures("backend")
 def test_a_split_matrix_multiplies_like_the_whole(most: int) -> None:
-    x, weight = sparse(30, 12, 0.4, 2), sparse(12, 8, 0.25, 3)
+    x, weight = sparse(30, 12, 0.4, 2), sparse(12, 21, 0.06, 3)
     weight[4] = 0
     x[7] = 0
     rows = SplitMatrix.of(weight, most=most).prepare(*as_csr(x))
@@ -68,7 +68,7 @@ def test_a_split_matrix_multiplies_like_the_whole(most: int) -> None:
 
 
 @given(
-    st.integers(0, 6), st.integers(1, 6), st.integers(1, 5), st.integers(0, 6), st.floats(0, 1), st.integers(0, 99)
+    st.integers(0, 6), st.integers(1, 6), st.integers(1, 40), st.integers(0, 5), st.floats(0, 1), st.integers(0, 99)
 )
 @settings(max_examples=50, deadline=None)
 def test_any_shape_and_density(rows: int, inner: int, columns: int, most: int, share: float, seed: int) -> None:

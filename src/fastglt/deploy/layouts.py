@@ -15,7 +15,7 @@ from fastglt.kernels import CSR
 from fastglt.kernels.frozen import SplitMatrix
 
 _REPEATS = 5
-_MOST = (0, 8, 16, 32, 64)  # numbers of a row that is still scattered; 0: every row is whole
+_MOST = (0, 8, 16, 32, 64)  # blocks of a row that is not stored whole; 0: every row is
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
 
 
@@ -56,7 +56,7 @@ class DenseRows:
 
 
 def store(x: Features, weight: Tensor, layout: str) -> Rows:
-    """Features and a weight matrix in a layout: "dense", "whole rows", or "scatter 32" for rows of at most 32.
+    """Features and a weight matrix in a layout: "dense", "whole rows", or "blocks 32" for rows of at most 32.
 
     Features that no weight reads are left out in all of them.
     """
@@ -66,15 +66,15 @@ def store(x: Features, weight: Tensor, layout: str) -> Rows:
         return DenseRows(x=x.dense[:, used].contiguous(), weight=weight[used].contiguous(), used=used)
     if layout == "whole rows":
         return SplitMatrix.of(weight, most=0).prepare(x.csr, x.values)
-    if kind == "scatter" and most.isdigit():
+    if kind == "blocks" and most.isdigit():
         return SplitMatrix.of(weight, most=int(most)).prepare(x.csr, x.values)
-    raise InputError(f"a layout must be dense, whole rows or scatter N (got '{layout}')")
+    raise InputError(f"a layout must be dense, whole rows or blocks N (got '{layout}')")
 
 
 def fastest(x: Features, weight: Tensor) -> tuple[str, dict[str, float]]:
     """The layout with the shortest median of a few interleaved trials, and each one's milliseconds."""
     density = x.num_nonzero / max(1, x.num_nodes * x.num_features)
-    names = ["whole rows", *(f"scatter {most}" for most in _MOST if most)]
+    names = ["whole rows", *(f"blocks {most}" for most in _MOST if most)]
     if density >= _DENSE_FROM:
         names.append("dense")
     stored = {name: store(x, weight, name) for name in names}

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, RELU, _add, _elu, _relu
-from fastglt.kernels._vectors import DOTS, dots, sum_columns, sum_rows
+from fastglt.kernels._vectors import DOTS, add_blocks, dots, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES
 
 
@@ -44,20 +44,18 @@ def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-un
 
 
 @njit(**_OPTIONS)
-def mixed(indptr, indices, values, split, block, pointers, columns, weights, out):  # type: ignore[no-untyped-def]
-    """out[i] = Σ_k values[k] · weight[indices[k]], where the first columns' weights are whole rows of `block`.
+def mixed(indptr, indices, values, split, whole, pointers, places, blocks, out):  # type: ignore[no-untyped-def]
+    """out[i] = Σ_k values[k] · weight[indices[k]], where the first columns' weights are rows of `whole`.
 
-    Row i's entries up to split[i] meet whole rows; the others meet what is left of theirs, one number at a time.
+    Row i's entries up to split[i] meet whole rows; the others meet the blocks that are not all zero of theirs.
     """
     for i in prange(out.shape[0]):
         row = out[i]
         row[:] = out.dtype.type(0)
-        sum_rows(indices, values, 0, block, indptr[i], split[i], row)
+        sum_rows(indices, values, 0, whole, indptr[i], split[i], row)
         for k in range(split[i], indptr[i + 1]):
-            f = indices[k] - block.shape[0]
-            _scatter(
-                values[k, 0], columns[pointers[f] : pointers[f + 1]], weights[pointers[f] : pointers[f + 1]], row
-            )
+            f = indices[k] - whole.shape[0]
+            add_blocks(values[k, 0], places, blocks, pointers[f], pointers[f + 1], row)
 
 
 @njit(**_ROW)
@@ -69,9 +67,3 @@ def _dots(x, columns, first, shift, out):  # type: ignore[no-untyped-def]
         for k in range(length, x.shape[0]):
             out[j] += x[k] * columns[first + j, k]
         out[j] += shift[first + j]
-
-
-@njit(**_ROW)
-def _scatter(value, columns, weights, row):  # type: ignore[no-untyped-def]
-    for j in range(columns.shape[0]):
-        row[columns[j]] += value * weights[j]

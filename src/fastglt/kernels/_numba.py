@@ -134,18 +134,16 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def mixed(
-    csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor
+    csr: CSR, values: Tensor, split: Tensor, whole: Tensor, rest: CSR, blocks: Tensor, columns: int
 ) -> Callable[[], Tensor]:
     """See `fastglt.kernels.frozen.SplitRows.product`."""
-    pointers, columns = rest.arrays
-    unsigned = columns.view(np.uint32)  # a number that cannot be negative need not be checked for it
-    before = (*csr.arrays, *_arrays(values.unsqueeze(1), split, block), pointers, unsigned, *_arrays(weights))
-    shape, work = (csr.num_rows, block.shape[1]), csr.num_entries * block.shape[1]
+    before = (*csr.arrays, *_arrays(values.unsqueeze(1), split, whole), *rest.arrays, *_arrays(blocks))
+    shape, work = (csr.num_rows, whole.shape[1]), csr.num_entries * whole.shape[1]
 
     def run() -> Tensor:
-        out = block.new_empty(shape)
+        out = whole.new_empty(shape)
         _run(work, _frozen_loops.mixed, *before, out.numpy())
-        return out
+        return out[:, :columns]
 
     return run
 

@@ -70,12 +70,12 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def mixed(
-    csr: CSR, values: Tensor, split: Tensor, block: Tensor, rest: CSR, weights: Tensor
+    csr: CSR, values: Tensor, split: Tensor, whole: Tensor, rest: CSR, blocks: Tensor, columns: int
 ) -> Callable[[], Tensor]:
     """See `fastglt.kernels.frozen.SplitRows.product`."""
-    scattered = block.new_zeros(rest.num_rows, rest.num_columns)
-    scattered[rest.rows, rest.indices.long()] = weights
-    matrix, given = torch.cat([block, scattered]), values.unsqueeze(1)
+    spread = blocks.new_zeros(rest.num_rows, rest.num_columns, blocks.shape[1])
+    spread[rest.rows, rest.indices.long()] = blocks
+    matrix, given = torch.cat([whole, spread.flatten(1)])[:, :columns], values.unsqueeze(1)
     return lambda: spmm(csr, given, matrix)
 
 

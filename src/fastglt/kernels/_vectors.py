@@ -12,9 +12,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW
+from fastglt.kernels.frozen import LANES
 
 DOTS = 8  # dot products that are taken at once
-_LANES = 16  # of a vector; the compiler splits one that is too long for the machine
+_LONGEST = 16  # of a vector; the compiler splits one that is too long for the machine
 _INDEX = ir.IntType(64)
 
 
@@ -28,7 +29,7 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Given(context, builder, signature.args, arguments)
-        vector = ir.VectorType(context.get_value_type(dense.dtype), min(width.literal_value, _LANES))
+        vector = ir.VectorType(context.get_value_type(dense.dtype), min(width.literal_value, _LONGEST))
         heads, columns = given.shape(1, 1), given.shape(3, 1)
         first = builder.gep(given.data(3), [given.number(6)])
         targets = _vectors(builder, builder.gep(given.data(7), [given.number(8)]), vector, width.literal_value)
@@ -69,6 +70,26 @@ def dots(_context, x, rows, first, length, out):  # type: ignore[no-untyped-def]
                 _add_product(builder, total, left, right)
         for j, total in enumerate(sums):
             builder.store(_across(builder, builder.load(total)), builder.gep(given.data(4), [_INDEX(j)]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def add_blocks(_context, factor, places, blocks, begin, end, row):  # type: ignore[no-untyped-def]
+    """Add factor · blocks[b] to the places[b]-th block of LANES numbers of a row, for begin ≤ b < end."""
+    signature = types.void(factor, places, blocks, begin, end, row)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = _Given(context, builder, signature.args, arguments)
+        vector = ir.VectorType(context.get_value_type(blocks.dtype), LANES)
+        spread = _spread(builder, arguments[0], vector)
+        start, target = (builder.bitcast(given.data(place), vector.as_pointer()) for place in (2, 5))
+        with cgutils.for_range_slice(builder, given.number(3), given.number(4), _INDEX(1)) as (b, _):
+            place = builder.zext(builder.load(builder.gep(given.data(1), [b])), _INDEX)
+            total = builder.gep(target, [place])
+            product = builder.fmul(spread, _load(builder, builder.gep(start, [b])), flags=tuple(_FAST))
+            builder.store(builder.fadd(_load(builder, total), product, flags=tuple(_FAST)), total, align=1)
         return context.get_dummy_value()
 
     return signature, generate

@@ -52,50 +52,57 @@ def padded(tensor: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SplitMatrix:
-    """A weight matrix whose fuller rows are stored whole, the others by their non-zeros; empty rows are left out.
+    """A weight matrix whose fuller rows are stored whole, the others by their blocks; empty rows are left out.
 
-    A whole row is added along the dense axis, as fast as memory allows; of a row with few numbers it is faster to
-    scatter those.
+    A block is LANES numbers side by side, not all of them zero. A whole row is added with its sum in registers, and
+    of a row with few blocks only those are read.
 
-    >>> weight = torch.tensor([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 5.0]])
+    >>> weight = torch.zeros(3, 24)
+    >>> weight[0, 9], weight[2] = 2, 1
     >>> matrix = SplitMatrix.of(weight, most=1)
-    >>> matrix.place.tolist(), matrix.block.tolist(), matrix.weights.tolist()
-    ([1, -1, 0], [[3.0, 4.0, 5.0]], [2.0])
+    >>> matrix.place.tolist(), matrix.whole.shape, matrix.rest.indices.tolist(), matrix.blocks.tolist()
+    ([1, -1, 0], torch.Size([1, 24]), [1], [[0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     """
 
+    columns: int
     place: Tensor  # int64 [rows], where each row is stored: whole ones first; -1: nowhere, it is empty
-    block: Tensor  # [whole rows, columns]
-    rest: CSR  # the other rows
-    weights: Tensor  # their numbers
+    whole: Tensor  # [whole rows, columns and their padding]
+    rest: CSR  # the other rows: which of the blocks they have
+    blocks: Tensor  # [blocks, LANES], their numbers
 
     @staticmethod
     def of(weight: Tensor, *, most: int) -> "SplitMatrix":
-        """Rows of at most so many non-zeros are stored by them."""
-        counts = torch.count_nonzero(weight, dim=1)
-        whole, scattered = (
+        """Rows of at most so many blocks are stored by them."""
+        parts = padded(weight).view(weight.shape[0], -1, LANES)
+        counts = parts.any(-1).sum(1)
+        whole, blocked = (
             (counts > most).nonzero().squeeze(1),
             ((counts > 0) & (counts <= most)).nonzero().squeeze(1),
         )
         place = torch.full_like(counts, -1)
-        place[whole] = torch.arange(whole.numel())
-        place[scattered] = whole.numel() + torch.arange(scattered.numel())
-        rows, columns = weight[scattered].nonzero().unbind(1)
-        rest, _ = CSR.from_entries(rows, columns, (scattered.numel(), weight.shape[1]))
+        place[whole] = torch.arange(whole.numel(), device=weight.device)
+        place[blocked] = whole.numel() + torch.arange(blocked.numel(), device=weight.device)
+        rows, columns = parts[blocked].any(-1).nonzero().unbind(1)
+        rest, _ = CSR.from_entries(rows, columns, (blocked.numel(), parts.shape[1]))
         return SplitMatrix(
-            place=place, block=weight[whole].contiguous(), rest=rest, weights=weight[scattered][rows, columns]
+            columns=weight.shape[1],
+            place=place,
+            whole=parts[whole].flatten(1),
+            rest=rest,
+            blocks=parts[blocked][rows, columns],
         )
 
     @property
     def num_rows(self) -> int:
         """How many rows are stored."""
-        return self.block.shape[0] + self.rest.num_rows
+        return self.whole.shape[0] + self.rest.num_rows
 
     def prepare(self, csr: CSR, values: Tensor) -> "SplitRows":
         """Sparse rows that are to be multiplied with this matrix."""
         stored = self.place[csr.indices.long()]
         used = stored >= 0
         sorted_, order = CSR.from_entries(csr.rows[used], stored[used], (csr.num_rows, max(1, self.num_rows)))
-        whole = torch.bincount(sorted_.rows[sorted_.indices < self.block.shape[0]], minlength=csr.num_rows)
+        whole = torch.bincount(sorted_.rows[sorted_.indices < self.whole.shape[0]], minlength=csr.num_rows)
         return SplitRows(csr=sorted_, values=values[used][order], whole=whole, matrix=self)
 
 
@@ -131,6 +138,6 @@ class SplitRows:
     def _multiply(self) -> Callable[[], Tensor]:
         matrix, split = self.matrix, self.csr.indptr[:-1] + self.whole
         found: Callable[[], Tensor] = _server(self.values, "numba").mixed(
-            self.csr, self.values, split, matrix.block, matrix.rest, matrix.weights
+            self.csr, self.values, split, matrix.whole, matrix.rest, matrix.blocks, matrix.columns
         )
         return found
