@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 
 import torch
@@ -72,33 +72,32 @@ def interleaved(
     sides: Mapping[str, Work], *, repeats: int, device: torch.device, note: Note = silent
 ) -> dict[str, float]:
     """The median seconds of each side's epoch: every round takes each in turn, fast ones a few epochs at a time."""
-    epochs = {}
-    for name, work in sides.items():
-        note(f"warming up {name}")
-        estimate = warm_up(work, device)
-        epochs[name] = min(_BLOCK_EPOCHS, max(1, round(_BLOCK_SECONDS / max(estimate, 1e-9))))
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for round_ in range(repeats):
-        note(f"round {round_ + 1}/{repeats}")
-        order = list(sides) if round_ % 2 == 0 else list(sides)[::-1]
-        for name in order:
-            times[name].append(seconds(sides[name], device, epochs[name]) / epochs[name])
+    for name, epochs in _turns(sides, repeats, device, note):
+        times[name].append(seconds(sides[name], device, epochs) / epochs)
     return {name: median(found) for name, found in times.items()}
 
 
 def samples(
     sides: Mapping[str, Work], *, repeats: int, device: torch.device, note: Note = silent
 ) -> dict[str, list[float]]:
-    """The seconds of single calls: every round takes each side once, in an order that is turned each time."""
+    """The seconds of single calls, taken in the same turns."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for name, calls in _turns(sides, repeats, device, note):
+        times[name] += [seconds(sides[name], device) for _ in range(calls)]
+    return times
+
+
+def _turns(sides: Mapping[str, Work], repeats: int, device: torch.device, note: Note) -> Iterator[tuple[str, int]]:
+    """Whose turn it is, and for how often; in every other round the last comes first."""
+    often = {}
     for name, work in sides.items():
         note(f"warming up {name}")
-        warm_up(work, device)
-    times: dict[str, list[float]] = {name: [] for name in sides}
+        often[name] = min(_BLOCK_EPOCHS, max(1, round(_BLOCK_SECONDS / max(warm_up(work, device), 1e-9))))
     for round_ in range(repeats):
         note(f"round {round_ + 1}/{repeats}")
         for name in list(sides) if round_ % 2 == 0 else list(sides)[::-1]:
-            times[name].append(seconds(sides[name], device))
-    return times
+            yield name, often[name]
 
 
 def _wait(device: torch.device) -> None:
