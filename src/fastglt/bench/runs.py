@@ -81,15 +81,15 @@ def interleaved(
 def samples(
     sides: Mapping[str, Work], *, repeats: int, device: torch.device, note: Note = silent
 ) -> dict[str, list[float]]:
-    """The seconds of single calls, taken in the same turns."""
+    """The seconds of single calls, one in each turn: nobody finds the caches as its own last call left them."""
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for name, calls in _turns(sides, repeats, device, note):
-        times[name] += [seconds(sides[name], device) for _ in range(calls)]
+    for name, _ in _turns(sides, repeats, device, note):
+        times[name].append(seconds(sides[name], device))
     return times
 
 
 def _turns(sides: Mapping[str, Work], repeats: int, device: torch.device, note: Note) -> Iterator[tuple[str, int]]:
-    """Whose turn it is, and for how often; in every other round the last comes first."""
+    """Whose turn it is, and for how many epochs a fast one stays; in every other round the last comes first."""
     often = {}
     for name, work in sides.items():
         note(f"warming up {name}")
