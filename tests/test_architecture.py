@@ -107,7 +107,7 @@ ALLOWED: dict[str, set[str]] = {
         *("distillation", "errors", "hooks", "kernels", "masks", "methods", "models", "optimizer", "records"),
         *("seeds", "task"),
     },
-    "distillation": {"training"},  # for types only
+    "distillation": {"records", "training"},  # for types only
     "checkpoint": {"container", "masks", "records", "training"},
     "methods": {
         *("distillation", "errors", "forests", "hooks", "masks", "records", "schedules", "scores", "seeds", "task"),

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fastglt.distillation import Teacher, distillation_loss, outputs_at_best
+from fastglt.distillation import Teacher, class_scores, distillation_loss
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
@@ -42,7 +42,7 @@ def test_outputs_are_those_of_the_best_epoch_for_all_nodes() -> None:
     assert training.best is not None
     training.best.state["layer2.bias"].copy_(torch.tensor([1.0, 2.0, 3.0]))  # tells it from the last epoch
     before = {name: value.clone() for name, value in training.network.state_dict().items()}
-    outputs = outputs_at_best(training)
+    outputs = class_scores(training, training.best)
     twin = training_of()
     twin.network.load_state_dict(training.best.state)
     twin.network.eval()

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import kl_div
 
 if TYPE_CHECKING:
+    from fastglt.records import Snapshot
     from fastglt.training import Training
 
 
@@ -28,15 +29,18 @@ def distillation_loss(student: Tensor, teacher: Tensor) -> Tensor:
     return kl_div(student.log_softmax(-1), teacher.log_softmax(-1), reduction="batchmean", log_target=True)
 
 
-def outputs_at_best(training: "Training") -> Tensor:
-    """The class scores of all nodes at a stage's best epoch, whose hard masks are still in force; no soft ones."""
-    best, network = training.best, training.network
-    assert best is not None, "the teacher has been trained"
-    assert (best.edge_score, best.weight_score) == (None, {}), "soft masks would be those of the last epoch"
+def class_scores(training: "Training", at: "Snapshot | None" = None, *, whole: bool = False) -> Tensor:
+    """The class scores of all nodes by the network as it is, or as it was at some epoch, which is left as it is.
+
+    It is the pruned graph, or the whole. That epoch's soft weight masks count; edge scores do not.
+    """
+    network, graph = training.network, training.task.graph if whole else training.graph
     now = {name: value.clone() for name, value in network.state_dict().items()}
-    network.load_state_dict(best.state)
+    if at is not None:
+        soft = {name: at.state[name] * score for name, score in at.weight_score.items()}
+        network.load_state_dict({**at.state, **soft})
     network.eval()
     with torch.no_grad():
-        outputs = training.logits(None)
+        found: Tensor = network(training.task.x, graph, None, None)
     network.load_state_dict(now)
-    return outputs
+    return found

@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from fastglt.distillation import Teacher
+from fastglt.distillation import Teacher, class_scores
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget, FixedMasks, Method
 from fastglt.models.base import Network
@@ -120,11 +119,9 @@ def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, 
     It is computed from the snapshot alone: a run that goes on has the same teacher, bit for bit.
     """
     training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
-    training.network.load_state_dict(best.state)
-    training.network.eval()
-    with own_random_state(task.y.device), torch.no_grad():
+    with own_random_state(task.y.device):
         set_random_state(derive(seed, "teacher"), task.y.device)  # for a model that draws random numbers even here
-        return Teacher(outputs=training.logits(None), weight=budget.distill)
+        return Teacher(outputs=class_scores(training, best), weight=budget.distill)
 
 
 def score_state(

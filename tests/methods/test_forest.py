@@ -11,9 +11,10 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from fastglt import InputError
+from fastglt.distillation import class_scores
 from fastglt.graph import Graph
 from fastglt.methods import FastGLT, Forest
-from fastglt.methods.agreement import ForestRule, class_scores
+from fastglt.methods.agreement import ForestRule
 from fastglt.scores import edge_agreement
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fastglt import InputError
-from fastglt.distillation import distillation_loss, outputs_at_best
+from fastglt.distillation import class_scores, distillation_loss
 from fastglt.graph import Graph
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import TEDDY, Budget, FixedMasks
@@ -41,7 +41,7 @@ class TestTeacher:
         assert training.best is not None
         assert training.best.scores == best.scores
         method.after_epoch(training)
-        assert torch.equal(training.memory["teacher"], outputs_at_best(dense))
+        assert torch.equal(training.memory["teacher"], class_scores(dense, dense.best))
 
     def test_the_student_starts_from_the_initial_weights(self) -> None:
         training, _ = taught(0.5, 0.9)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from fastglt.distillation import class_scores
 from fastglt.errors import require, unknown_name
 from fastglt.forests import keep_forests
 from fastglt.records import Snapshot
@@ -41,18 +41,3 @@ class ForestRule:
             ends = graph.degree.clamp(min=1)[graph.edges].to(strength).prod(0)
             strength = strength * ends.pow(-self.degree)
         return keep_forests(graph.edges, strength, graph.num_nodes, count, forests=self.forests, seed=seed).cpu()
-
-
-def class_scores(training: Training, at: Snapshot | None, *, whole: bool) -> Tensor:
-    """The class scores of all nodes, on the whole graph or the pruned one, edges weighing 1."""
-    network, graph = training.network, training.task.graph if whole else training.graph
-    now = {name: value.clone() for name, value in network.state_dict().items()} if at is not None else {}
-    if at is not None:
-        soft = {name: at.state[name] * score for name, score in at.weight_score.items()}
-        network.load_state_dict({**at.state, **soft})
-    network.eval()
-    with torch.no_grad():
-        found: Tensor = network(training.task.x, graph, None, None)
-    if at is not None:
-        network.load_state_dict(now)
-    return found

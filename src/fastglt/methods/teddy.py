@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fastglt.distillation import distillation_loss, outputs_at_best
+from fastglt.distillation import class_scores, distillation_loss
 from fastglt.errors import require
 from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
@@ -45,7 +45,7 @@ class TEDDY(Method):
     def after_epoch(self, training: Training) -> None:
         """Remember what the teacher says, cut the edges, and go back to Θ0."""
         if training.epoch == self.budget.epochs:
-            training.memory = {TEACHER: outputs_at_best(training)}
+            training.memory = {TEACHER: class_scores(training, training.best)}
             scores = edge_peripherality(training.task.graph)
             cut_lowest(training, self.targets.graph_sparsity, 0.0, edges=scores)
             training.rewind()
