@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from torch import Tensor
@@ -19,9 +18,8 @@ def keep_forests(
 
     The first forest is the maximum spanning forest by strength, the next one that of the edges which are left,
     and so on, so that they share no edge; None: as many as fit. Of one that does not fit, the strongest edges are
-    kept; but the first is thinned so that no node is left alone as long as that can be: its weakest edges go whose
-    ends both have another. `edges` are distinct pairs of different nodes, whose direction does not matter here.
-    Ties fall in a seeded random order, the same on every machine.
+    kept, and of the first each node's strongest edge before all others. `edges` are distinct pairs of different
+    nodes, whose direction does not matter here. Ties fall in a seeded random order, the same on every machine.
 
     >>> triangle = torch.tensor([[0, 0, 1], [1, 2, 2]])
     >>> keep_forests(triangle, torch.tensor([0.9, 0.1, 0.5]), 3, 2).tolist()
@@ -34,7 +32,7 @@ def keep_forests(
         inside = _in_forest(ends[:, left], num_nodes)
         forest = left[inside]
         if found == 0 and len(forest) > count:
-            forest = _thin(forest, ends, num_nodes, count)
+            forest = _strongest_of_each_first(forest, ends, num_nodes)
         kept[forest[:count]] = True
         count, left, found = count - min(count, len(forest)), left[~inside], found + 1
     kept[left[:count]] = True
@@ -67,22 +65,11 @@ def _in_forest(ends: Any, num_nodes: int) -> Any:
     return inside
 
 
-def _thin(forest: Any, ends: Any, num_nodes: int, count: int) -> Any:
-    """So many edges of a forest: the weakest go first whose ends both keep another edge, then the weakest."""
-    degree = np.bincount(ends[:, forest].ravel(), minlength=num_nodes)
-    spare = _spare(forest, ends, degree, len(forest) - count)
-    return forest[~spare][:count]
-
-
-@njit(cache=True)
-def _spare(forest, ends, degree, most):  # type: ignore[no-untyped-def]
-    """Which edges can go, the last first, without leaving a node alone; at most so many."""
-    spare = np.zeros(len(forest), np.bool_)
-    for place in range(len(forest) - 1, -1, -1):
-        low, high = ends[0, forest[place]], ends[1, forest[place]]
-        if most > 0 and degree[low] > 1 and degree[high] > 1:
-            degree[low] -= 1
-            degree[high] -= 1
-            spare[place] = True
-            most -= 1
-    return spare
+def _strongest_of_each_first(forest: Any, ends: Any, num_nodes: int) -> Any:
+    """Each node's strongest edge before the others of a forest; both parts in the order they come in."""
+    first = np.full(num_nodes, len(forest))
+    for end in ends:
+        np.minimum.at(first, end[forest], np.arange(len(forest)))
+    held = np.zeros(len(forest), dtype=bool)
+    held[first[first < len(forest)]] = True
+    return np.concatenate([forest[held], forest[~held]])

@@ -11,11 +11,10 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.distillation import class_scores
 from fastglt.graph import Graph
 from fastglt.methods import FastGLT, Forest
 from fastglt.methods.agreement import ForestRule
-from fastglt.scores import edge_agreement
+from fastglt.scores import edge_agreement, edge_standing
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
 
@@ -49,7 +48,7 @@ def test_agreement_is_the_dot_product_of_the_predictions() -> None:
 
 
 def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
-    method = forest(0.4, 0.5)
+    method = forest(0.4, 0.5, local=False)
     training = after_stage_one(method)
     best = training.best
     assert best is not None
@@ -92,7 +91,7 @@ def test_edges_are_chosen_anew_after_each_interval_or_stay() -> None:
     assert later[-1].epoch < revised.epoch  # a choice that nobody could train with is not made
 
 
-@pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"degree": 0.5}, {"look": "pruned"}])
+@pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"local": False}, {"look": "pruned"}])
 def test_components_hold_together_while_a_forest_fits(options: dict[str, object]) -> None:
     training = training_of()
     best = train(training, forest(0.5, 0.9, **options))
@@ -100,15 +99,17 @@ def test_components_hold_together_while_a_forest_fits(options: dict[str, object]
     assert components(training.task.graph, best.masks.edges.kept) == 1  # 29 edges would do
 
 
-def test_low_degrees_make_an_edge_stronger() -> None:
-    training = training_of()
-    star = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (4, 5)]), num_nodes=30)
-    training.task = training.task.__class__(**{**vars(training.task), "graph": star})
-    agreement = edge_agreement(star, class_scores(training, None, whole=True))
-    by_hand = agreement / torch.tensor([3.0, 3.0, 3.0, 1.0]) ** 2
-    kept = ForestRule(forests=0, degree=2.0).choose(training, 1, seed=0)
-    assert kept.tolist() == [False, False, False, True]
-    assert int(by_hand.argmax()) == 3
+def test_an_edge_stands_as_it_does_with_the_end_that_ranks_it_better() -> None:
+    # 0 has five edges, 5 two, 6 one
+    graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (5, 6)]), num_nodes=7)
+    strength = torch.tensor([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    # 1, 2, 3 and 4 have one edge each, their strongest; 0–5 is the last of 0's, the first of 5's; 5–6 is all 6 has
+    assert edge_standing(graph, strength).tolist() == [1.0] * 6
+    square = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]), num_nodes=4)
+    standing = edge_standing(square, torch.tensor([0.9, 0.8, 0.1, 0.7, 0.2, 0.3]))
+    second, last = 1 - math.log(2) / math.log(3), 0.0
+    # 0–1: first of 0; 0–2: second of 0, first of 2; 0–3: last of both; 1–2: second of 1 and of 2; 1–3: second of 3
+    torch.testing.assert_close(standing, torch.tensor([1.0, 1.0, last, second, second, 1.0]))
 
 
 def test_fastglt_takes_the_rule_as_an_option() -> None:
@@ -132,7 +133,6 @@ def test_a_random_start_has_its_forest_too() -> None:
     ("options", "said"),
     [
         ({"forests": -1}, r"forests must not be negative \(got -1\)"),
-        ({"degree": -0.5}, r"degree must not be negative \(got -0.5\)"),
         ({"look": "hole"}, r"unknown graph to look at \(got 'hole'\); did you mean 'whole'\?"),
         ({"edge_score": "forrest"}, r"unknown edge score \(got 'forrest'\); did you mean 'forest'\?"),
     ],

@@ -10,10 +10,11 @@ from fastglt.methods.fastglt import FastGLT
 class Forest(FastGLT):
     """Edges by agreement under a maximum spanning forest; weights as FastGLT prunes and denoises them.
 
-    After stage 1 every edge is as strong as the predictions for its two ends agree. A maximum spanning forest by
-    strength is kept first, so that no node loses its last good neighbour and no component falls apart; then the
-    strongest of the rest, to the exact count. No edge score is trained and no label used beyond the training ones.
-    With `revise` the edges are chosen anew after each interval, by the predictions of that moment.
+    After stage 1 the edges of each node are ranked by how far the predictions for their two ends agree, and an edge
+    is as strong as the better of its two ranks, measured by the degree. A maximum spanning forest by strength is
+    kept first, so that no node loses its last good neighbour and no component falls apart; then the strongest of
+    the rest, to the exact count. No edge score is trained and no label used beyond the training ones. With `revise`
+    the edges are chosen anew after each interval, by the predictions of that moment.
     """
 
     name = "forest"
@@ -22,7 +23,7 @@ class Forest(FastGLT):
 
     edge_score: str = "forest"  # see below; degree and similarity are FastGLT's own
     forests: int | None = 1  # that share no edge, kept before any other; none: as many as fit; 0: not even one
-    degree: float = 0.0  # how far low degrees count: strength is agreement / (d_i·d_j)^degree
+    local: bool = True  # compare an edge with the others of its ends, so that low degrees keep more; else with all
     look: str = "whole"  # the graph on which the predictions are made: whole or pruned
     revise: bool = True  # choose the edges anew after each interval
 
@@ -31,8 +32,8 @@ class Forest(FastGLT):
         """The rule with this method's options."""
         if super().forest is None:
             return None
-        return ForestRule(forests=self.forests, degree=self.degree, look=self.look, revise=self.revise)
+        return ForestRule(forests=self.forests, local=self.local, look=self.look, revise=self.revise)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ForestRule(forests=self.forests, degree=self.degree, look=self.look)
+        ForestRule(forests=self.forests, look=self.look)
