@@ -117,26 +117,6 @@ def edge_agreement(graph: Graph, logits: Tensor) -> Tensor:
     return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
 
 
-def edge_standing(graph: Graph, strength: Tensor) -> Tensor:
-    """How an edge stands with the end where it stands better: 1 − log rank / log degree, by strength.
-
-    It is 1 for a node's strongest edge and 0 for its weakest; a node with few edges lets go of fewer.
-
-    >>> triangle = Graph.from_edge_index(torch.tensor([[0, 1, 0, 2, 1, 2], [1, 0, 2, 0, 2, 1]]), num_nodes=3)
-    >>> edge_standing(triangle, torch.tensor([0.9, 0.5, 0.1])).tolist()
-    [1.0, 1.0, 0.0]
-    """
-    nodes, count = graph.edges.flatten(), graph.num_edges
-    order = torch.argsort(strength.repeat(2), descending=True, stable=True)
-    order = order[torch.argsort(nodes[order], stable=True)]
-    degree = nodes.bincount(minlength=graph.num_nodes)
-    first = degree.cumsum(0) - degree
-    rank = torch.empty(2 * count, device=strength.device)
-    rank[order] = (torch.arange(2 * count, device=strength.device) - first[nodes[order]] + 1).float()
-    standing = 1 - rank.log() / degree[nodes].clamp(min=2).log()
-    return standing.view(2, count).amax(0)
-
-
 def _neighbour_mean(graph: Graph) -> Tensor:
     """Each node's mean of its neighbours' degree^-1/2; 1 without neighbours."""
     degree = graph.degree.clamp(min=1).float()

@@ -11,10 +11,11 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from fastglt import InputError
+from fastglt.forests import edge_standing
 from fastglt.graph import Graph
 from fastglt.methods import FastGLT, Forest
 from fastglt.methods.agreement import ForestRule
-from fastglt.scores import edge_agreement, edge_standing
+from fastglt.scores import edge_agreement
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
 
@@ -104,9 +105,9 @@ def test_an_edge_stands_as_it_does_with_the_end_that_ranks_it_better() -> None:
     graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (5, 6)]), num_nodes=7)
     strength = torch.tensor([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
     # 1, 2, 3 and 4 have one edge each, their strongest; 0–5 is the last of 0's, the first of 5's; 5–6 is all 6 has
-    assert edge_standing(graph, strength).tolist() == [1.0] * 6
+    assert edge_standing(graph.edges, strength, 7).tolist() == [1.0] * 6
     square = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]), num_nodes=4)
-    standing = edge_standing(square, torch.tensor([0.9, 0.8, 0.1, 0.7, 0.2, 0.3]))
+    standing = edge_standing(square.edges, torch.tensor([0.9, 0.8, 0.1, 0.7, 0.2, 0.3]), 4)
     second, last = 1 - math.log(2) / math.log(3), 0.0
     # 0–1: first of 0; 0–2: second of 0, first of 2; 0–3: last of both; 1–2: second of 1 and of 2; 1–3: second of 3
     torch.testing.assert_close(standing, torch.tensor([1.0, 1.0, last, second, second, 1.0]))

@@ -6,9 +6,9 @@ from torch import Tensor
 
 from fastglt.distillation import class_scores
 from fastglt.errors import require, unknown_name
-from fastglt.forests import keep_forests
+from fastglt.forests import edge_standing, keep_forests
 from fastglt.records import Snapshot
-from fastglt.scores import edge_agreement, edge_standing
+from fastglt.scores import edge_agreement
 from fastglt.training import Training
 
 LOOKS = ("whole", "pruned")
@@ -38,5 +38,6 @@ class ForestRule:
         graph = training.task.graph
         strength = edge_agreement(graph, class_scores(training, at, whole=self.look == "whole"))
         if self.local:
-            strength = edge_standing(graph, strength) + _TIES * strength
+            standing = edge_standing(graph.edges, strength, graph.num_nodes, seed=seed)
+            strength = standing + _TIES * strength
         return keep_forests(graph.edges, strength, graph.num_nodes, count, forests=self.forests, seed=seed).cpu()
