@@ -15,7 +15,7 @@ from fastglt.kernels import CSR
 from fastglt.kernels.frozen import SplitMatrix
 
 _REPEATS = 5
-_MOST = (0, 8, 16, 32, 64)  # blocks of a row that is not stored whole; 0: every row is
+_MOST = (8, 16, 32, 64)  # blocks of a row that is not stored whole
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
 
 
@@ -74,7 +74,7 @@ def store(x: Features, weight: Tensor, layout: str) -> Rows:
 def fastest(x: Features, weight: Tensor) -> tuple[str, dict[str, float]]:
     """The layout with the shortest median of a few interleaved trials, and each one's milliseconds."""
     density = x.num_nonzero / max(1, x.num_nodes * x.num_features)
-    names = ["whole rows", *(f"blocks {most}" for most in _MOST if most)]
+    names = ["whole rows", *(f"blocks {most}" for most in _MOST)]
     if density >= _DENSE_FROM:
         names.append("dense")
     stored = {name: store(x, weight, name) for name in names}
