@@ -37,12 +37,18 @@ def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, a
 
 
 @pytest.mark.usefixtures("backend")
-def test_one_head_of_several_is_taken() -> None:
+def test_each_head_has_its_columns_and_its_values() -> None:
     adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 8)
     csr, values = as_csr(adjacency)
-    heads = torch.stack([values, 2 * values, -values], 1)
-    found = projection(csr, bias, weight, torch.zeros(8), activation="relu", head=1)(heads, dense)
+    heads, factors = torch.stack([values, 2 * values, -values], 1), torch.tensor([2.0] * 4 + [-1.0] * 5)
+    shift = torch.zeros(8)
+
+    found = projection(csr, bias, weight, shift, activation="relu", head=1)(heads, dense)
     torch.testing.assert_close(found, torch.relu(2 * adjacency @ dense + bias) @ weight, rtol=1e-4, atol=1e-5)
+
+    several = projection(csr, bias, weight, shift, activation="relu", head=1, starts=torch.tensor([0, 4, 9]))
+    expected = torch.relu(adjacency @ dense * factors + bias) @ weight
+    torch.testing.assert_close(several(heads, dense), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("backend")

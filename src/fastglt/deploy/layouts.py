@@ -15,7 +15,7 @@ from fastglt.kernels import CSR
 from fastglt.kernels.frozen import SplitMatrix
 
 _REPEATS = 5
-_MOST = (8, 16, 32, 64)  # blocks of a row that is not stored whole
+_MOST = (8, 16, 32, 64, 128)  # blocks of a row that is not stored whole
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
 
 

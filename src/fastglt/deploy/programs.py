@@ -19,6 +19,7 @@ from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
 State = Mapping[str, Tensor]
+_UNITS = 2048  # that are computed at a time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,18 +37,23 @@ class Hidden:
         return Hidden(live=(read & written).nonzero().squeeze(1), shift=constant @ out[read & ~written])
 
     def parts(self, into: Tensor, bias: Tensor, out: Tensor, heads: int = 1) -> "list[Part]":
-        """The live ones' weights, head by head, each filled up with zeros to a multiple of AT_ONCE."""
+        """The live ones' weights, a few heads at a time, each filled up with zeros to a multiple of AT_ONCE."""
+        at_a_time = max(1, _UNITS * heads // into.shape[1])
+        head_of = (self.live * heads).div(into.shape[1], rounding_mode="floor")
         found = []
-        for head in range(heads):
-            units = self.live[(self.live * heads).div(into.shape[1], rounding_mode="floor") == head]
-            fill = -units.numel() % AT_ONCE
+        for first in range(0, heads, at_a_time):
+            members = [self.live[head_of == head] for head in range(first, min(heads, first + at_a_time))]
+            fills = [-units.numel() % AT_ONCE for units in members]
+            pairs = list(zip(members, fills, strict=True))
+            sizes = torch.tensor([0] + [units.numel() + fill for units, fill in pairs])
             found.append(
                 Part(
-                    into=pad(into[:, units], (0, fill)),
-                    bias=pad(bias[units], (0, fill)),
-                    out=pad(padded(out[units]), (0, 0, 0, fill)),
-                    shift=padded(self.shift if head == 0 else torch.zeros_like(self.shift)),
-                    head=head,
+                    into=torch.cat([pad(into[:, units], (0, fill)) for units, fill in pairs], 1),
+                    bias=torch.cat([pad(bias[units], (0, fill)) for units, fill in pairs]),
+                    out=torch.cat([pad(padded(out[units]), (0, 0, 0, fill)) for units, fill in pairs]),
+                    shift=padded(self.shift if first == 0 else torch.zeros_like(self.shift)),
+                    head=first,
+                    starts=sizes.cumsum(0),
                 )
             )
         return found
@@ -55,17 +61,20 @@ class Hidden:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Part:
-    """Some of the hidden units: one head's, few enough that what they hold of all nodes stays near."""
+    """Some of the hidden units: a few heads', so few that what they hold of all nodes stays near."""
 
     into: Tensor  # [features, units]
     bias: Tensor  # [units]
     out: Tensor  # [units, outputs]
     shift: Tensor  # [outputs], what is added once
-    head: int
+    head: int  # the first
+    starts: Tensor  # int64 [heads + 1], where each one's units start, and where the last one's end
 
     def projection(self, hop: Hop, activation: str) -> Sums:
         """What these units add to the outputs, from the messages' factors and the features times `into`."""
-        return projection(hop.csr, self.bias, self.out, self.shift, activation=activation, head=self.head)
+        return projection(
+            hop.csr, self.bias, self.out, self.shift, activation=activation, head=self.head, starts=self.starts
+        )
 
 
 _ACTIVATIONS = {"relu": torch.relu, "elu": torch.nn.functional.elu}
@@ -159,26 +168,25 @@ class GATProgram(Program):
     def __init__(self, state: State, *, heads: int, slope: float) -> None:
         into, out, bias = state["layer1.weight"], state["layer2.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "elu")
-        looks, self._looks = (
+        looks, last_looks = (
             torch.stack([state[f"{layer}.attention_{end}"] for end in ("source", "target")])
             for layer in ("layer1", "layer2")
         )
         self._parts, self.live_units = hidden.parts(into, bias, out, heads), hidden.live.numel()
         looked_at = head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
         self.matrices, self._classes = (looked_at, *(part.into for part in self._parts)), out.shape[1]
-        self._looks = padded(self._looks)
+        self._looks = padded(last_looks).squeeze(1).t()  # the last layer has one head
         self._last, self._slope = padded(state["layer2.bias"]), slope
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
-        """Attention depends on the features; the heads' units are computed and read one head after the other."""
+        """Attention depends on the features; the heads' units are computed and read a few heads at a time."""
         scores = [None if score is None else hop.spread(score).unsqueeze(1) for hop in (first, second)]
         hidden, last = [part.projection(first, "elu") for part in self._parts], narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
             values = self._attention(products[0](), first, scores[0])
             y = reduce(torch.Tensor.add_, (one(values, z()) for one, z in zip(hidden, products[1:], strict=True)))
-            halves = head_dots(y, self._looks).flatten(1)
-            return last(self._attention(halves, second, scores[1]), y)[:, : self._classes]
+            return last(self._attention(y @ self._looks, second, scores[1]), y)[:, : self._classes]
 
         return finish
 

@@ -3,31 +3,30 @@
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, RELU, _add, _elu, _relu
-from fastglt.kernels._vectors import DOTS, add_blocks, dots, sum_columns, sum_rows
+from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _elu, _relu
+from fastglt.kernels._vectors import DOTS, activated_dots, add_blocks, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES
 
 
 @njit(**_OPTIONS)
-def project(indptr, indices, values, head, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
+def project(indptr, indices, values, first, starts, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
     """out[i] = activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ + shift.
 
-    The sum never leaves the cache. There are DOTS columns, or a multiple of that.
+    The head is that of the dense column: starts[h] is where those of head first + h start. The sum never leaves the
+    cache. There are DOTS columns, or a multiple of that.
     """
     rows = out.shape[0]
     for block in prange((rows + _ROWS - 1) // _ROWS):
         total = np.empty(dense.shape[1], dense.dtype)
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
             total[:] = dense.dtype.type(0)
-            sum_rows(indices, values, head, dense, indptr[i], indptr[i + 1], total)
-            if activation == RELU:
-                _relu(total, bias)
-            elif activation == ELU:
-                _elu(total, bias)
-            else:
-                _add(total, dense.dtype.type(1), bias)
+            for h in range(starts.shape[0] - 1):
+                part = total[starts[h] : starts[h + 1]]
+                sum_rows(indices, values, first + h, dense, indptr[i], indptr[i + 1], starts[h], part)
             for c in range(0, columns.shape[0], DOTS):
-                _dots(total, columns, c, shift, out[i, c : c + DOTS])
+                _dots(total, bias, activation, columns, c, out[i, c : c + DOTS])
+                for j in range(c, c + DOTS):
+                    out[i, j] += shift[j]
 
 
 @njit(**_OPTIONS)
@@ -52,18 +51,29 @@ def mixed(indptr, indices, values, split, whole, pointers, places, blocks, out):
     for i in prange(out.shape[0]):
         row = out[i]
         row[:] = out.dtype.type(0)
-        sum_rows(indices, values, 0, whole, indptr[i], split[i], row)
+        sum_rows(indices, values, 0, whole, indptr[i], split[i], 0, row)
         for k in range(split[i], indptr[i + 1]):
             f = indices[k] - whole.shape[0]
             add_blocks(values[k, 0], places, blocks, pointers[f], pointers[f + 1], row)
 
 
-@njit(**_ROW)
-def _dots(x, columns, first, shift, out):  # type: ignore[no-untyped-def]
-    """DOTS dot products at once, added to a shift."""
+@njit(**{**_ROW, "fastmath": {"contract"}})
+def _dots(x, bias, activation, columns, first, out):  # type: ignore[no-untyped-def]
+    """DOTS dot products with activation(x + bias) at once."""
     length = x.shape[0] // DOTS * DOTS
-    dots(x, columns, first, length, out)
+    if activation == ELU:
+        activated_dots(x, bias, ELU, columns, first, length, out)
+    elif activation == RELU:
+        activated_dots(x, bias, RELU, columns, first, length, out)
+    else:
+        activated_dots(x, bias, NONE, columns, first, length, out)
+    rest, added = x[length:].copy(), bias[length:]
+    if activation == RELU:
+        _relu(rest, added)
+    elif activation == ELU:
+        _elu(rest, added)
+    else:
+        rest += added
     for j in range(DOTS):
-        for k in range(length, x.shape[0]):
-            out[j] += x[k] * columns[first + j, k]
-        out[j] += shift[first + j]
+        for k in range(rest.shape[0]):
+            out[j] += rest[k] * columns[first + j, length + k]

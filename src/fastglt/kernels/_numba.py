@@ -106,16 +106,17 @@ def attention_backward(
 
 
 def projection(
-    csr: CSR, head: int, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+    csr: CSR, head: int, starts: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.projection`."""
     columns, work = weight.shape[1], csr.num_entries * bias.numel() + csr.num_rows * weight.numel()
-    kind, before, after = _ACTIVATIONS[activation], _arrays(bias), _arrays(weight.t(), shift)
+    (of_heads, added), after = _arrays(starts, bias), _arrays(weight.t(), shift)
+    kind = _ACTIVATIONS[activation]
 
     def run(values: Tensor, dense: Tensor) -> Tensor:
         out = dense.new_empty(csr.num_rows, columns)
         given, rows, filled = _arrays(values, dense, out)
-        _run(work, _frozen_loops.project, *csr.arrays, given, head, rows, *before, kind, *after, filled)
+        _run(work, _frozen_loops.project, *csr.arrays, given, head, of_heads, rows, added, kind, *after, filled)
         return out
 
     return run

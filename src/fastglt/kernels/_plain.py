@@ -1,6 +1,7 @@
 """The same kernels with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -53,13 +54,14 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def projection(
-    csr: CSR, head: int, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+    csr: CSR, head: int, starts: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.projection`."""
 
     def run(values: Tensor, dense: Tensor) -> Tensor:
-        sums = spmm(csr, values[:, head : head + 1], dense)
-        return finish(sums, bias, activation, None) @ weight + shift
+        parts = enumerate(pairwise(starts.tolist()), head)
+        sums = [spmm(csr, values[:, h : h + 1], dense[:, low:high]) for h, (low, high) in parts]
+        return finish(torch.cat(sums, 1), bias, activation, None) @ weight + shift
 
     return run
 

@@ -4,14 +4,16 @@ A compiled loop that adds into an array loads and stores it for every few rows, 
 overlaps with what it reads. Here the running sums of a few columns are vectors that are stored once, at the end.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from fastglt.kernels._loops import _FAST, _ROW
+from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
 from fastglt.kernels.frozen import LANES
 
 DOTS = 8  # dot products that are taken at once
@@ -48,28 +50,34 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
     return signature, generate
 
 
-@intrinsic
-def dots(_context, x, rows, first, length, out):  # type: ignore[no-untyped-def]
-    """out[j] = ⟨x, rows[first + j]⟩ over the first `length` numbers for j < DOTS; the length is a multiple of 8."""
-    signature = types.void(x, rows, first, length, out)
+@intrinsic(prefer_literal=True)
+def activated_dots(_context, x, bias, activation, rows, first, length, out):  # type: ignore[no-untyped-def]
+    """out[j] = ⟨activation(x + bias), rows[first + j]⟩ over the first `length` numbers for j < DOTS.
+
+    The activation is a literal, the length a multiple of 8 and all numbers are of single precision. Call it from a
+    function that may contract but not reorder: an exponential depends on it.
+    """
+    signature = types.void(x, bias, activation, rows, first, length, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Given(context, builder, signature.args, arguments)
-        number = context.get_value_type(x.dtype)
-        vector = ir.VectorType(number, DOTS)
-        stride = given.shape(1, 1)
+        vector = ir.VectorType(ir.FloatType(), DOTS)
+        stride = given.shape(3, 1)
         starts = [
-            builder.gep(given.data(1), [builder.mul(builder.add(given.number(2), _INDEX(j)), stride)])
+            builder.gep(given.data(3), [builder.mul(builder.add(given.number(4), _INDEX(j)), stride)])
             for j in range(DOTS)
         ]
         sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in starts]
-        with cgutils.for_range_slice(builder, _INDEX(0), given.number(3), _INDEX(DOTS)) as (k, _):
-            left = _load(builder, *_vectors(builder, builder.gep(given.data(0), [k]), vector, DOTS))
-            for total, start in zip(sums, starts, strict=True):
-                right = _load(builder, *_vectors(builder, builder.gep(start, [k]), vector, DOTS))
+        with cgutils.for_range_slice(builder, _INDEX(0), given.number(5), _INDEX(DOTS)) as (k, _):
+            parts = [
+                _load(builder, *_vectors(builder, builder.gep(place, [k]), vector, DOTS))
+                for place in (given.data(0), given.data(1), *starts)
+            ]
+            left = _ACTIVATE[activation.literal_value](builder, builder.fadd(parts[0], parts[1]))
+            for total, right in zip(sums, parts[2:], strict=True):
                 _add_product(builder, total, left, right)
         for j, total in enumerate(sums):
-            builder.store(_across(builder, builder.load(total)), builder.gep(given.data(4), [_INDEX(j)]))
+            builder.store(_across(builder, builder.load(total)), builder.gep(given.data(6), [_INDEX(j)]))
         return context.get_dummy_value()
 
     return signature, generate
@@ -96,24 +104,24 @@ def add_blocks(_context, factor, places, blocks, begin, end, row):  # type: igno
 
 
 @njit(**_ROW)
-def sum_rows(indices, values, head, dense, begin, end, total):  # type: ignore[no-untyped-def]
-    """Add Σ_k values[k, head] · dense[indices[k]], begin ≤ k < end, to a row."""
+def sum_rows(indices, values, head, dense, begin, end, column, total):  # type: ignore[no-untyped-def]
+    """Add Σ_k values[k, head] · dense[indices[k]], begin ≤ k < end, from a column on, to a row."""
     c = 0
     while c + 64 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, c, total, c, 64)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 64)
         c += 64
     if c + 32 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, c, total, c, 32)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 32)
         c += 32
     if c + 16 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, c, total, c, 16)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 16)
         c += 16
     if c + 8 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, c, total, c, 8)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 8)
         c += 8
     while c < total.shape[0]:
         for k in range(begin, end):
-            total[c] += values[k, head] * dense[indices[k], c]
+            total[c] += values[k, head] * dense[indices[k], column + c]
         c += 1
 
 
@@ -160,6 +168,36 @@ def _spread(builder: Any, number: Any, vector: Any) -> Any:
 def _add_product(builder: Any, total: Any, left: Any, right: Any) -> None:
     product = builder.fmul(left, right, flags=tuple(_FAST))
     builder.store(builder.fadd(builder.load(total), product, flags=tuple(_FAST)), total)
+
+
+def _relu(builder: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", y, _all(y, 0.0)), _all(y, 0.0), y)  # NaN stays
+
+
+def _elu(builder: Any, y: Any) -> Any:
+    """e^y − 1 for y ≤ 0 as `_loops._exp` has it, except for how n is found.
+
+    t is added to a number so large that its last bit is worth one: that rounds it to n, whose bits are the last.
+    """
+    whole = ir.VectorType(ir.IntType(32), y.type.count)
+    t = builder.fmul(y, _all(y, LOG2_E))
+    t = builder.select(builder.fcmp_ordered(">", t, _all(y, LOWEST)), t, _all(y, LOWEST))
+    large = builder.fadd(t, _all(y, 3 * 2.0**22 + 127))
+    f = builder.fsub(t, builder.fsub(large, _all(y, 3 * 2.0**22 + 127)))
+    e = _all(y, POWERS_OF_2[0])
+    for coefficient in POWERS_OF_2[1:]:
+        e = builder.fadd(builder.fmul(e, f), _all(y, coefficient))
+    scale = builder.shl(builder.bitcast(large, whole), ir.Constant(whole, [23] * y.type.count))
+    below = builder.fsub(builder.fmul(e, builder.bitcast(scale, y.type)), _all(y, 1.0))
+    return builder.select(builder.fcmp_ordered("<=", y, _all(y, 0.0)), below, y)  # NaN stays
+
+
+_ACTIVATE: dict[int, Callable[[Any, Any], Any]] = {NONE: lambda _, y: y, RELU: _relu, ELU: _elu}
+
+
+def _all(like: Any, number: Any) -> Any:
+    """A vector of one constant."""
+    return ir.Constant(like.type, [float(np.float32(number))] * like.type.count)
 
 
 def _across(builder: Any, vector: Any) -> Any:

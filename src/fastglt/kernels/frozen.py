@@ -26,12 +26,16 @@ def projection(
     *,
     activation: str,
     head: int = 0,
+    starts: Tensor | None = None,
 ) -> Sums:
     """``activation(csr(values) · dense + bias) · weight + shift`` in one pass over the rows.
 
-    The weight has few columns and is `padded`. Of the values, one head's column is taken.
+    The weight has few columns and is `padded`. The dense columns from starts[h] to starts[h + 1] take the column
+    head + h of the values; None: all of them take that of the head.
     """
-    found: Sums = _server(bias, "numba").projection(csr, head, bias, activation, weight, shift)
+    if starts is None:
+        starts = torch.tensor([0, bias.numel()])
+    found: Sums = _server(bias, "numba").projection(csr, head, starts, bias, activation, weight, shift)
     return found
 
 
