@@ -98,7 +98,7 @@ ALLOWED: dict[str, set[str]] = {
     "graph": {"errors", "masks", "messages"},
     "features": {"kernels"},
     "forests": {"seeds"},
-    "scores": {"graph", "schedules", "seeds"},
+    "scores": {"features", "graph", "schedules", "seeds"},
     "task": {"errors", "features", "graph"},
     "models": {"errors", "features", "graph", "kernels", "masks", "messages", "seeds"},
     "records": {"masks"},

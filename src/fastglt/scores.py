@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
+from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.schedules import Swap
 from fastglt.seeds import permutation
@@ -115,6 +117,21 @@ def edge_agreement(graph: Graph, logits: Tensor) -> Tensor:
     shares = logits.softmax(-1)
     parts = torch.split(graph.edges, _AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
     return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
+
+
+def edge_cosine(graph: Graph, x: Features) -> Tensor:
+    """The cosine of the features of an edge's two ends; 0 where one of them has none.
+
+    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    >>> edge_cosine(graph, Features(torch.tensor([[1.0, 0.0], [2.0, 2.0], [0.0, 0.0]]))).tolist()
+    [0.7071067690849304, 0.0]
+    """
+    stored = (x.values.cpu().numpy(), x.csr.indices.cpu().numpy(), x.csr.indptr.cpu().numpy())
+    rows = csr_array(stored, (x.num_nodes, x.num_features))
+    parts = np.split(graph.edges.cpu().numpy(), range(_AT_A_TIME, graph.num_edges, _AT_A_TIME), axis=1)
+    products = np.concatenate([(rows[source] * rows[target]).sum(1) for source, target in parts])
+    lengths = torch.from_numpy(np.sqrt((rows * rows).sum(1))).to(graph.edges.device)[graph.edges].prod(0)
+    return torch.from_numpy(products).to(lengths) / lengths.clamp(min=torch.finfo(lengths.dtype).tiny)
 
 
 def _neighbour_mean(graph: Graph) -> Tensor:

@@ -15,7 +15,7 @@ from fastglt.forests import edge_standing
 from fastglt.graph import Graph
 from fastglt.methods import FastGLT, Forest
 from fastglt.methods.agreement import ForestRule
-from fastglt.scores import edge_agreement
+from fastglt.scores import edge_agreement, edge_cosine
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
 
@@ -100,6 +100,30 @@ def test_components_hold_together_while_a_forest_fits(options: dict[str, object]
     assert components(training.task.graph, best.masks.edges.kept) == 1  # 29 edges would do
 
 
+@pytest.mark.parametrize("strength", ["features", "degree", "random"])
+def test_strengths_that_know_nothing_of_the_network_choose_once(strength: str) -> None:
+    training = training_of()
+    best = train(training, forest(0.5, 0.0, strength=strength))
+    assert counts(best.masks)[0] == 30
+    assert components(training.task.graph, best.masks.edges.kept) == 1
+    assert [record.epoch for record in training.history if record.edges_dropped] == [4]
+
+
+def test_each_strength_keeps_what_it_calls_strong() -> None:
+    training = training_of()
+    graph, x = training.task.graph, torch.nn.functional.normalize(training.task.x.dense, dim=1)
+    cosine = (x[graph.edges[0]] * x[graph.edges[1]]).sum(1)
+    torch.testing.assert_close(edge_cosine(graph, training.task.x), cosine)
+    degree = graph.degree[graph.edges].sum(0)
+    for strength, value in (("features", cosine), ("degree", -degree)):
+        rule = ForestRule(strength=strength, forests=0, local=False)
+        kept = rule.choose(training, 30, seed=0)
+        assert value[kept].min() >= value[~kept].max()
+    first, again, other = (ForestRule(strength="random").choose(training, 30, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
 def test_an_edge_stands_as_it_does_with_the_end_that_ranks_it_better() -> None:
     # 0 has five edges, 5 two, 6 one
     graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (5, 6)]), num_nodes=7)
@@ -134,6 +158,7 @@ def test_a_random_start_has_its_forest_too() -> None:
     ("options", "said"),
     [
         ({"forests": -1}, r"forests must not be negative \(got -1\)"),
+        ({"strength": "feature"}, r"unknown strength \(got 'feature'\); did you mean 'features'\?"),
         ({"look": "hole"}, r"unknown graph to look at \(got 'hole'\); did you mean 'whole'\?"),
         ({"edge_score": "forrest"}, r"unknown edge score \(got 'forrest'\); did you mean 'forest'\?"),
     ],

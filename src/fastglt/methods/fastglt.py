@@ -88,7 +88,7 @@ class FastGLT(Method):
             interval=interval, kept=training.masks.weights_kept, total=weights.numel()
         )
         seed = derive(training.seed, "swap", interval)
-        if self.forest is not None and self.forest.revise and training.epoch < self.epochs:
+        if self.forest is not None and self.forest.revises and training.epoch < self.epochs:
             edges = self.choose_forest(training, interval=interval)
         elif any(edge_swap) and training.edge_score is not None:
             noise = training.edge_score.detach().abs()

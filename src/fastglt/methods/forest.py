@@ -1,6 +1,6 @@
 """Forest tickets: FastGLT's weights on a graph that keeps what the network's own predictions agree about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from fastglt.methods.agreement import ForestRule
 from fastglt.methods.fastglt import FastGLT
@@ -22,6 +22,7 @@ class Forest(FastGLT):
     paper = ""
 
     edge_score: str = "forest"  # see below; degree and similarity are FastGLT's own
+    strength: str = "agreement"  # of an edge: agreement, or the features' cosine, low degrees, random (ablations)
     forests: int | None = 1  # that share no edge, kept before any other; none: as many as fit; 0: not even one
     local: bool = True  # compare an edge with the others of its ends, so that low degrees keep more; else with all
     look: str = "whole"  # the graph on which the predictions are made: whole or pruned
@@ -30,10 +31,12 @@ class Forest(FastGLT):
     @property
     def forest(self) -> ForestRule | None:
         """The rule with this method's options."""
-        if super().forest is None:
-            return None
-        return ForestRule(forests=self.forests, local=self.local, look=self.look, revise=self.revise)
+        return None if super().forest is None else self._rule
+
+    @property
+    def _rule(self) -> ForestRule:
+        return ForestRule(**{field.name: getattr(self, field.name) for field in fields(ForestRule)})
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ForestRule(forests=self.forests, look=self.look)
+        _ = self._rule  # checks them
