@@ -7,8 +7,8 @@
 epochs, with the labels of all nodes, test nodes included: something to look at, never to prune by. Its columns are
 the share of pairs (an edge between classes, one within) that the strength puts in the right order [AUC], and the
 share of edges between classes among as many of the weakest edges as there are such edges; for the agreement of the
-predictions on the whole graph, and for each edge's standing with its ends. The last one is the homophily of the edges
-that are kept.
+predictions on the whole graph, and for each edge's standing with its ends. The last one is the homophily of what
+is kept.
 """
 
 import argparse
