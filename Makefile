@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(BIN)/fastglt find --out runs/demo
 
 test: lint
-	$(BIN)/python -m pytest --cov=src/fastglt --cov-report=term
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --cov=src/fastglt --cov-report=term
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
