@@ -110,8 +110,19 @@ ALLOWED: dict[str, set[str]] = {
     "distillation": {"records", "training"},  # for types only
     "checkpoint": {"container", "masks", "records", "training"},
     "methods": {
-        *("distillation", "errors", "forests", "hooks", "masks", "records", "schedules", "scores", "seeds", "task"),
-        *("training", "transport"),
+        *(
+            "distillation",
+            "errors",
+            "forests",
+            "graph",
+            "hooks",
+            "masks",
+            "records",
+            "schedules",
+            "scores",
+            "seeds",
+        ),
+        *("task", "training", "transport"),
     },
     "phases": {"distillation", "masks", "methods", "models", "records", "seeds", "task", "training"},
     "ticket": {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},  # its file on demand

@@ -49,7 +49,7 @@ def test_agreement_is_the_dot_product_of_the_predictions() -> None:
 
 
 def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
-    method = forest(0.4, 0.5, local=False)
+    method = forest(0.4, 0.5, local=False, classes=False)
     training = after_stage_one(method)
     best = training.best
     assert best is not None
@@ -72,6 +72,28 @@ def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
     assert int((strength[kept] > strength[~kept].max()).sum()) >= 7
     for name, value in training.network.state_dict().items():  # the look left no trace but the cut
         assert torch.equal(value[value != 0], before[name][value != 0])
+
+
+def test_edges_between_predicted_classes_go_first() -> None:
+    training = after_stage_one(forest(0.4, 0.0))
+    graph = training.task.graph
+    with torch.no_grad():
+        predicted = training.network.eval()(training.task.x, graph).argmax(1)
+    within = predicted[graph.edges[0]] == predicted[graph.edges[1]]
+    count = int(within.sum())
+    assert 0 < count < 60
+    assert torch.equal(ForestRule(forests=0).choose(training, count, seed=0), within)
+    kept = ForestRule(forests=0).choose(training, count - 5, seed=0)  # and then by standing
+    assert not (kept & ~within).any()
+    standing = edge_standing(
+        graph.edges,
+        edge_agreement(graph, training.network(training.task.x, graph).detach()),
+        graph.num_nodes,
+        seed=0,
+    )
+    assert standing[kept].min() >= standing[within & ~kept].max() - 1e-3
+    blind = ForestRule(forests=0, classes=False).choose(training, count, seed=0)
+    assert not torch.equal(blind, within)
 
 
 def test_no_edge_scores_are_trained() -> None:

@@ -8,8 +8,10 @@ from torch import Tensor
 from fastglt.distillation import class_scores
 from fastglt.errors import require, unknown_name
 from fastglt.forests import edge_standing, keep_forests
+from fastglt.graph import Graph
 from fastglt.records import Snapshot
 from fastglt.scores import edge_agreement, edge_cosine, edge_degree
+from fastglt.task import Task
 from fastglt.training import Training
 
 STRENGTHS = ("agreement", "features", "degree", "random")
@@ -21,14 +23,16 @@ _TIES = 1e-3  # of the agreement is enough to decide between edges that stand al
 class ForestRule:
     """Keep maximum spanning forests of an edge strength, then the strongest of what is left.
 
-    An edge is strong if the predictions for its ends agree more than those along the other edges of one of them
-    (`edge_standing`); equal ones are told apart by the agreement itself. With `local` false that alone counts. For
-    comparison there are strengths that know nothing of the network, so that they stay as they are.
+    Edges whose ends are predicted to be of one class come before all others. Among them an edge is strong if the
+    predictions for its ends agree more than those along the other edges of one of them (`edge_standing`); the
+    agreement itself tells equals apart. With `classes` and `local` false it alone counts. For comparison there are
+    strengths that know nothing of the network, so that they stay as they are.
     """
 
     strength: str = "agreement"
-    forests: int | None = 1  # 0: none, by strength alone; None: as many as fit
+    classes: bool = True
     local: bool = True
+    forests: int | None = 1  # 0: none, by strength alone; None: as many as fit
     look: str = "whole"
     revise: bool = True
 
@@ -46,17 +50,27 @@ class ForestRule:
 
     def choose(self, training: Training, count: int, *, seed: int, at: Snapshot | None = None) -> Tensor:
         """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch."""
-        graph, strength = training.task.graph, self._strength(training, at)
-        if self.local:
-            standing = edge_standing(graph.edges, strength, graph.num_nodes, seed=seed)
-            strength = standing + _TIES * strength
-        return keep_forests(graph.edges, strength, graph.num_nodes, count, forests=self.forests, seed=seed).cpu()
-
-    def _strength(self, training: Training, at: Snapshot | None) -> Tensor:
         graph = training.task.graph
         if self.strength == "agreement":
-            return edge_agreement(graph, class_scores(training, at, whole=self.look == "whole"))
-        if self.strength == "features":
-            return edge_cosine(graph, training.task.x)
-        degree = edge_degree(graph, graph)
-        return -degree if self.strength == "degree" else torch.zeros_like(degree)  # equals fall at random
+            logits = class_scores(training, at, whole=self.look == "whole")
+            strength = self._rank(graph, edge_agreement(graph, logits), seed)
+            if self.classes:
+                source, target = logits.argmax(-1)[graph.edges]
+                strength = strength + 2 * (source == target)  # no rank reaches 2
+        else:
+            strength = self._rank(graph, _blind_strength(self.strength, training.task), seed)
+        return keep_forests(graph.edges, strength, graph.num_nodes, count, forests=self.forests, seed=seed).cpu()
+
+    def _rank(self, graph: Graph, strength: Tensor, seed: int) -> Tensor:
+        """The strength itself, or how it makes an edge stand with its ends."""
+        if not self.local:
+            return strength
+        return edge_standing(graph.edges, strength, graph.num_nodes, seed=seed) + _TIES * strength
+
+
+def _blind_strength(name: str, task: Task) -> Tensor:
+    """A strength for which no network is asked."""
+    if name == "features":
+        return edge_cosine(task.graph, task.x)
+    degree = edge_degree(task.graph, task.graph)
+    return -degree if name == "degree" else torch.zeros_like(degree)  # equals fall at random
