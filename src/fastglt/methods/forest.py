@@ -12,10 +12,10 @@ class Forest(FastGLT):
 
     After stage 1 the edges of each node are ranked by how far the predictions for their two ends agree, and an edge
     is as strong as the better of its two ranks, measured by the degree; edges within one predicted class are
-    stronger than all others. A maximum spanning forest by strength is kept first, so that no node loses its last good
-    neighbour and no component falls apart; then the strongest of the rest, to the exact count. No edge score is
-    trained and no label used beyond the training ones. With `revise` the edges are chosen anew after each interval,
-    by the predictions of that moment.
+    stronger than all others. A maximum spanning forest by strength is kept first, so that no node loses its last
+    good neighbour and no component falls apart; then the strongest of the rest, to the exact count. No edge score
+    is trained and no label used beyond the training ones. With `revise` the edges are chosen anew after each
+    interval, by the predictions of that moment.
     """
 
     name = "forest"
