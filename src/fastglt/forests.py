@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 from torch import Tensor
 
 from fastglt.seeds import permutation
@@ -78,6 +76,9 @@ def _strongest_first(strength: Tensor, seed: int) -> Any:
 
 def _in_forest(ends: Any, order: Any, num_nodes: int) -> Any:
     """Which edges are in the spanning forest that takes those of an order as early as it can; there is only one."""
+    from scipy.sparse import csr_array  # 20 MB that other methods do without
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
     cost = np.zeros(ends.shape[1])
     cost[order] = np.arange(1, len(order) + 1)
     taken = np.flatnonzero(cost)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from fastglt.features import Features
@@ -126,6 +125,8 @@ def edge_cosine(graph: Graph, x: Features) -> Tensor:
     >>> edge_cosine(graph, Features(torch.tensor([[1.0, 0.0], [2.0, 2.0], [0.0, 0.0]]))).tolist()
     [0.7071067690849304, 0.0]
     """
+    from scipy.sparse import csr_array
+
     stored = (x.values.cpu().numpy(), x.csr.indices.cpu().numpy(), x.csr.indptr.cpu().numpy())
     rows = csr_array(stored, (x.num_nodes, x.num_features))
     parts = np.split(graph.edges.cpu().numpy(), range(_AT_A_TIME, graph.num_edges, _AT_A_TIME), axis=1)
