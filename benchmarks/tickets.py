@@ -4,8 +4,8 @@
         --methods fastglt oneshot "fastglt --start random" --seeds 5 --jobs 2 --out runs/tickets
 
 Every run has its own folder below --out, so the same command goes on after an interruption and computes nothing
-twice. Scores are those at the best validation epoch; `--part val` shows the validation scores, by which a choice can
-be made.
+twice. Scores are those at the best validation epoch; `--part val` shows the validation scores, which choices may be
+made by.
 """
 
 import argparse
