@@ -97,6 +97,19 @@ def test_a_second_forest_comes_before_the_strongest_of_the_rest() -> None:
     assert keep_forests(edges, strength, 4, 5, forests=2).tolist() == one.tolist()
 
 
+def test_forests_can_be_of_some_edges_alone() -> None:
+    edges = columns(HOUSE)  # 0–1, 0–2, 0–3, 0–4, 1–2, 3–4, 4–5
+    strength = torch.tensor([0.1, 0.9, 0.8, 0.7, 0.6, 0.75, 0.05])
+    among = torch.tensor([True, True, False, False, True, False, True])
+    # their forest: 0–2, 1–2, 4–5; then the strongest of all that is left: 0–3, 3–4
+    assert keep_forests(edges, strength, 7, 5, among=among).nonzero().squeeze(1).tolist() == [1, 2, 4, 5, 6]
+    assert keep_forests(edges, strength, 7, 2, among=among).nonzero().squeeze(1).tolist() == [1, 4]
+    nothing = torch.zeros_like(among)
+    assert torch.equal(
+        keep_forests(edges, strength, 7, 5, among=nothing), keep_forests(edges, strength, 7, 5, forests=0)
+    )
+
+
 def test_ties_are_seeded_and_repeatable() -> None:
     edges = columns(list(itertools.combinations(range(8), 2)))
     equal = torch.ones(edges.shape[1])

@@ -10,14 +10,22 @@ from fastglt.seeds import permutation
 
 
 def keep_forests(
-    edges: Tensor, strength: Tensor, num_nodes: int, count: int, *, forests: int | None = 1, seed: int = 0
+    edges: Tensor,
+    strength: Tensor,
+    num_nodes: int,
+    count: int,
+    *,
+    forests: int | None = 1,
+    among: Tensor | None = None,
+    seed: int = 0,
 ) -> Tensor:
     """Keep `count` edges: forests as long as they fit, then the strongest of the rest.
 
     The first forest is the maximum spanning forest by strength, the next one that of the edges which are left,
     and so on, so that they share no edge; None: as many as fit. Of one that does not fit, the strongest edges are
-    kept, and of the first each node's strongest edge before all others. `edges` are distinct pairs of different
-    nodes, whose direction does not matter here. Ties fall in a seeded random order, the same on every machine.
+    kept, and of the first each node's strongest edge before all others. With `among`, forests are of these edges
+    alone. `edges` are distinct pairs of different nodes, whose direction does not matter here. Ties fall in a
+    seeded random order, the same on every machine.
 
     >>> triangle = torch.tensor([[0, 0, 1], [1, 2, 2]])
     >>> keep_forests(triangle, torch.tensor([0.9, 0.1, 0.5]), 3, 2).tolist()
@@ -25,7 +33,8 @@ def keep_forests(
     """
     ends, order = edges.cpu().numpy(), _strongest_first(strength, seed)
     kept = np.zeros(len(order), dtype=bool)
-    left, found = order, 0  # the strongest first, all the time
+    left = order if among is None else order[among.cpu().numpy()[order]]  # the strongest first, all the time
+    found = 0
     while count > 0 and len(left) and (forests is None or found < forests):
         inside = _in_forest(ends, left, num_nodes)
         forest = left[inside[left]]
@@ -33,7 +42,7 @@ def keep_forests(
             forest = _strongest_of_each_first(forest, ends, num_nodes)
         kept[forest[:count]] = True
         count, left, found = count - min(count, len(forest)), left[~inside[left]], found + 1
-    kept[left[:count]] = True
+    kept[order[~kept[order]][:count]] = True
     return torch.from_numpy(kept).to(strength.device)
 
 

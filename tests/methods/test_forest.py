@@ -34,6 +34,14 @@ def after_stage_one(method: Forest) -> Training:
     return training
 
 
+def within_classes(training: Training) -> Tensor:
+    """Which edges have their two ends in one predicted class."""
+    with torch.no_grad():
+        predicted = training.network.eval()(training.task.x, training.task.graph).argmax(1)
+    within: Tensor = predicted[training.task.graph.edges].diff(dim=0).squeeze(0) == 0
+    return within
+
+
 def forest(graph: float, weight: float, **options: Any) -> Forest:
     method = method_of("forest", graph, weight, **options)
     assert isinstance(method, Forest)
@@ -76,10 +84,7 @@ def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
 
 def test_edges_between_predicted_classes_go_first() -> None:
     training = after_stage_one(forest(0.4, 0.0))
-    graph = training.task.graph
-    with torch.no_grad():
-        predicted = training.network.eval()(training.task.x, graph).argmax(1)
-    within = predicted[graph.edges[0]] == predicted[graph.edges[1]]
+    graph, within = training.task.graph, within_classes(training)
     count = int(within.sum())
     assert 0 < count < 60
     assert torch.equal(ForestRule(forests=0).choose(training, count, seed=0), within)
@@ -117,9 +122,23 @@ def test_edges_are_chosen_anew_after_each_interval_or_stay() -> None:
 @pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"local": False}, {"look": "pruned"}])
 def test_components_hold_together_while_a_forest_fits(options: dict[str, object]) -> None:
     training = training_of()
-    best = train(training, forest(0.5, 0.9, **options))
+    best = train(training, forest(0.5, 0.9, classes=False, **options))
     assert counts(best.masks) == (30, 12)
     assert components(training.task.graph, best.masks.edges.kept) == 1  # 29 edges would do
+
+
+@pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"local": False}])
+def test_what_hangs_together_within_a_predicted_class_still_does(options: dict[str, Any]) -> None:
+    training = after_stage_one(forest(0.5, 0.0))
+    graph = training.task.graph
+    within = within_classes(training)
+    size = 30 - components(graph, within)  # of the forest
+    for count in (size, size + 3):
+        kept = ForestRule(**options).choose(training, count, seed=0)
+        assert int(kept.sum()) == count
+        assert not (kept & ~within).any()
+        assert components(graph, kept) == components(graph, within)
+    assert components(graph, ForestRule(forests=0).choose(training, size, seed=0)) > components(graph, within)
 
 
 @pytest.mark.parametrize("strength", ["features", "degree", "random"])

@@ -8,7 +8,6 @@ from torch import Tensor
 from fastglt.distillation import class_scores
 from fastglt.errors import require, unknown_name
 from fastglt.forests import edge_standing, keep_forests
-from fastglt.graph import Graph
 from fastglt.records import Snapshot
 from fastglt.scores import edge_agreement, edge_cosine, edge_degree
 from fastglt.task import Task
@@ -23,10 +22,10 @@ _TIES = 1e-3  # of the agreement is enough to decide between edges that stand al
 class ForestRule:
     """Keep maximum spanning forests of an edge strength, then the strongest of what is left.
 
-    Edges whose ends are predicted to be of one class come before all others. Among them an edge is strong if the
-    predictions for its ends agree more than those along the other edges of one of them (`edge_standing`); the
-    agreement itself tells equals apart. With `classes` and `local` false it alone counts. For comparison there are
-    strengths that know nothing of the network, so that they stay as they are.
+    Edges whose ends are predicted to be of one class come before all others, and forests are of them alone. Among
+    them an edge is strong if the predictions for its ends agree more than those along the other edges of one of
+    them (`edge_standing`); the agreement itself tells equals apart. With `classes` and `local` false it alone
+    counts. For comparison there are strengths that know nothing of the network, so that they stay as they are.
     """
 
     strength: str = "agreement"
@@ -50,22 +49,23 @@ class ForestRule:
 
     def choose(self, training: Training, count: int, *, seed: int, at: Snapshot | None = None) -> Tensor:
         """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch."""
-        graph = training.task.graph
+        graph, within = training.task.graph, None
         if self.strength == "agreement":
             logits = class_scores(training, at, whole=self.look == "whole")
-            strength = self._rank(graph, edge_agreement(graph, logits), seed)
+            strength = edge_agreement(graph, logits)
             if self.classes:
                 source, target = logits.argmax(-1)[graph.edges]
-                strength = strength + 2 * (source == target)  # no rank reaches 2
+                within = source == target
         else:
-            strength = self._rank(graph, _blind_strength(self.strength, training.task), seed)
-        return keep_forests(graph.edges, strength, graph.num_nodes, count, forests=self.forests, seed=seed).cpu()
-
-    def _rank(self, graph: Graph, strength: Tensor, seed: int) -> Tensor:
-        """The strength itself, or how it makes an edge stand with its ends."""
-        if not self.local:
-            return strength
-        return edge_standing(graph.edges, strength, graph.num_nodes, seed=seed) + _TIES * strength
+            strength = _blind_strength(self.strength, training.task)
+        if self.local:
+            standing = edge_standing(graph.edges, strength, graph.num_nodes, seed=seed)
+            strength = standing + _TIES * strength
+        if within is not None:
+            strength = strength + 2 * within  # neither agreement nor standing reaches 2
+        return keep_forests(
+            graph.edges, strength, graph.num_nodes, count, forests=self.forests, among=within, seed=seed
+        ).cpu()
 
 
 def _blind_strength(name: str, task: Task) -> Tensor:
