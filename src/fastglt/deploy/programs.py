@@ -38,22 +38,22 @@ class Hidden:
 
     def parts(self, into: Tensor, bias: Tensor, out: Tensor, heads: int = 1) -> "list[Part]":
         """The live ones' weights, a few heads at a time, each filled up with zeros to a multiple of AT_ONCE."""
-        at_a_time = max(1, _UNITS * heads // into.shape[1])
-        head_of = (self.live * heads).div(into.shape[1], rounding_mode="floor")
+        units, at_a_time = into.shape[1], max(1, _UNITS * heads // into.shape[1])
+        into, bias, out = pad(into, (0, 1)), pad(bias, (0, 1)), pad(padded(out), (0, 0, 0, 1))  # one more, of zeros
+        by_head = [self.live[self.live * heads // units == head] for head in range(heads)]
+        filled = [pad(live, (0, -live.numel() % AT_ONCE), value=units) for live in by_head]
         found = []
         for first in range(0, heads, at_a_time):
-            members = [self.live[head_of == head] for head in range(first, min(heads, first + at_a_time))]
-            fills = [-units.numel() % AT_ONCE for units in members]
-            pairs = list(zip(members, fills, strict=True))
-            sizes = torch.tensor([0] + [units.numel() + fill for units, fill in pairs])
+            members = filled[first : first + at_a_time]
+            places = torch.cat(members)
             found.append(
                 Part(
-                    into=torch.cat([pad(into[:, units], (0, fill)) for units, fill in pairs], 1),
-                    bias=torch.cat([pad(bias[units], (0, fill)) for units, fill in pairs]),
-                    out=torch.cat([pad(padded(out[units]), (0, 0, 0, fill)) for units, fill in pairs]),
+                    into=into[:, places],
+                    bias=bias[places],
+                    out=out[places],
                     shift=padded(self.shift if first == 0 else torch.zeros_like(self.shift)),
                     head=first,
-                    starts=sizes.cumsum(0),
+                    starts=torch.tensor([0] + [member.numel() for member in members]).cumsum(0),
                 )
             )
         return found
