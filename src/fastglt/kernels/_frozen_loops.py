@@ -67,13 +67,19 @@ def _dots(x, bias, activation, columns, first, out):  # type: ignore[no-untyped-
         activated_dots(x, bias, RELU, columns, first, length, out)
     else:
         activated_dots(x, bias, NONE, columns, first, length, out)
-    rest, added = x[length:].copy(), bias[length:]
+    if length < x.shape[0]:
+        _add_rest(x[length:].copy(), bias[length:], activation, columns[first : first + DOTS, length:], out)
+
+
+@njit(**_ROW)
+def _add_rest(x, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+    """Add the dot products of fewer numbers than a vector has."""
     if activation == RELU:
-        _relu(rest, added)
+        _relu(x, bias)
     elif activation == ELU:
-        _elu(rest, added)
+        _elu(x, bias)
     else:
-        rest += added
+        x += bias
     for j in range(DOTS):
-        for k in range(rest.shape[0]):
-            out[j] += rest[k] * columns[first + j, length + k]
+        for k in range(x.shape[0]):
+            out[j] += x[k] * columns[j, k]
