@@ -36,6 +36,17 @@ def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, a
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("activation", ["none", "relu", "elu"])
+@pytest.mark.usefixtures("backend")
+def test_project_takes_double_precision_too(activation: str) -> None:
+    adjacency, dense = sparse(20, 15, 0.4, 1).double(), torch.randn(15, 24).double()
+    bias, weight, shift = torch.randn(24).double(), torch.randn(24, 8).double(), torch.randn(8).double()
+    function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
+    csr, values = as_csr(adjacency)
+    found = projection(csr, bias, weight, shift, activation=activation)(values.unsqueeze(1), dense)
+    torch.testing.assert_close(found, function(adjacency @ dense + bias) @ weight + shift)
+
+
 @pytest.mark.usefixtures("backend")
 def test_each_head_has_its_columns_and_its_values() -> None:
     adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 8)

@@ -109,6 +109,8 @@ def projection(
     csr: CSR, head: int, starts: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.projection`."""
+    if bias.dtype != torch.float32:
+        return _plain.projection(csr, head, starts, bias, activation, weight, shift)
     columns, work = weight.shape[1], csr.num_entries * bias.numel() + csr.num_rows * weight.numel()
     (of_heads, added), after = _arrays(starts, bias), _arrays(weight.t(), shift)
     kind = _ACTIVATIONS[activation]

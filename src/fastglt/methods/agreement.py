@@ -73,4 +73,4 @@ def _blind_strength(name: str, task: Task) -> Tensor:
     if name == "features":
         return edge_cosine(task.graph, task.x)
     degree = edge_degree(task.graph, task.graph)
-    return -degree if name == "degree" else torch.zeros_like(degree)  # equals fall at random
+    return 1 / degree if name == "degree" else torch.zeros_like(degree)  # equals fall at random
