@@ -19,18 +19,21 @@ def test_equals_the_softmax_of_each_row_and_its_gradients(pattern: Tensor, heads
     torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("heads", [2, 5])
 @pytest.mark.parametrize("name", ["empty rows", "rectangular"])
-def test_gradcheck(name: str) -> None:
+def test_gradcheck(name: str, heads: int) -> None:
     csr = csr_of(PATTERNS[name])
-    target = randn(csr.num_rows, 2, seed=1, dtype=torch.float64).requires_grad_()
-    source = randn(csr.num_columns, 2, seed=2, dtype=torch.float64).requires_grad_()
+    target = randn(csr.num_rows, heads, seed=1, dtype=torch.float64).requires_grad_()
+    source = randn(csr.num_columns, heads, seed=2, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda t, s: attention(csr, t, s, 0.2), (target, source))
 
 
-def test_large_logits_do_not_overflow() -> None:
+@pytest.mark.parametrize("heads", [1, 8])
+def test_large_logits_do_not_overflow(heads: int) -> None:
     csr = csr_of(torch.ones(1, 2, dtype=torch.bool))
-    alpha = attention(csr, torch.tensor([[1000.0]]), torch.tensor([[500.0], [-3e4]]), 0.2)
-    assert alpha.tolist() == [[1], [0]]
+    source = torch.tensor([[500.0], [-3e4]]).repeat(1, heads)
+    alpha = attention(csr, torch.full((1, heads), 1000.0), source, 0.2)
+    assert alpha.tolist() == [[1] * heads, [0] * heads]
 
 
 def test_inputs_need_not_be_contiguous() -> None:

@@ -175,7 +175,7 @@ class GATProgram(Program):
         self._parts, self.live_units = hidden.parts(into, bias, out, heads), hidden.live.numel()
         looked_at = head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
         self.matrices, self._classes = (looked_at, *(part.into for part in self._parts)), out.shape[1]
-        self._looks = padded(last_looks).squeeze(1).t()  # the last layer has one head
+        self._looks = padded(last_looks)
         self._last, self._slope = padded(state["layer2.bias"]), slope
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
@@ -184,14 +184,14 @@ class GATProgram(Program):
         hidden, last = [part.projection(first, "elu") for part in self._parts], narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
-            values = self._attention(products[0](), first, scores[0])
+            values = self._attention(products[0]().unflatten(1, (2, -1)), first, scores[0])
             y = reduce(torch.Tensor.add_, (one(values, z()) for one, z in zip(hidden, products[1:], strict=True)))
-            return last(self._attention(y @ self._looks, second, scores[1]), y)[:, : self._classes]
+            return last(self._attention(head_dots(y, self._looks), second, scores[1]), y)[:, : self._classes]
 
         return finish
 
     def _attention(self, halves: Tensor, hop: Hop, score: Tensor | None) -> Tensor:
-        source, target = halves.chunk(2, dim=1)
+        source, target = halves.unbind(1)
         values = attention(hop.csr, hop.of_receivers(target), source, self._slope)
         return values if score is None else values * score
 

@@ -191,6 +191,42 @@ def attention(indptr, indices, target, source, slope, out):  # type: ignore[no-u
 
 
 @njit(**_OPTIONS)
+def attention_logits(indptr, indices, target, source, slope, largest, out):  # type: ignore[no-untyped-def]
+    """The logits of `attention` less the largest of their row, all heads of an entry at a time."""
+    for i in prange(indptr.shape[0] - 1):
+        largest[i] = -np.inf
+        for k in range(indptr[i], indptr[i + 1]):
+            _leaky_sum(target[i], source[indices[k]], slope, largest[i], out[k])
+        for k in range(indptr[i], indptr[i + 1]):
+            _add(out[k], out.dtype.type(-1), largest[i])
+
+
+@njit(**_OPTIONS)
+def attention_shares(indptr, total, out):  # type: ignore[no-untyped-def]
+    """Each entry divided, head by head, by its row's total."""
+    for i in prange(indptr.shape[0] - 1):
+        total[i] = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            _add(total[i], out.dtype.type(1), out[k])
+        for k in range(indptr[i], indptr[i + 1]):
+            _divide(out[k], total[i])
+
+
+@njit(**_ROW)
+def _leaky_sum(a, b, slope, largest, out):  # type: ignore[no-untyped-def]
+    for x in range(out.shape[0]):
+        logit = a[x] + b[x]
+        out[x] = logit if logit > 0 else slope * logit
+        largest[x] = max(largest[x], out[x])
+
+
+@njit(**_ROW)
+def _divide(row, other):  # type: ignore[no-untyped-def]
+    for x in range(row.shape[0]):
+        row[x] /= other[x]
+
+
+@njit(**_OPTIONS)
 def attention_backward(indptr, indices, target, source, slope, alpha, grad, out, grad_target):  # type: ignore[no-untyped-def]
     """Gradients of `attention`: of the logits before the leaky ReLU (out) and of target (their row sums)."""
     heads = alpha.shape[1]

@@ -14,6 +14,7 @@ from fastglt.kernels.drop import Drop
 
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth
+_MANY_HEADS = 4  # from which an entry's heads are worth a vector
 
 _ACTIVATIONS = {"none": _loops.NONE, "relu": _loops.RELU, "elu": _loops.ELU}
 
@@ -83,7 +84,14 @@ def head_dots_backward(x: Tensor, vectors: Tensor, grad: Tensor) -> tuple[Tensor
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """See `fastglt.kernels.attention`."""
     alpha = target.new_empty(csr.num_entries, target.shape[1])
-    _run(_EXP * alpha.numel(), _loops.attention, *csr.arrays, *_arrays(target, source), slope, *_arrays(alpha))
+    work, given, slope = _EXP * alpha.numel(), (*csr.arrays, *_arrays(target, source)), _scalar(target)(slope)
+    if target.shape[1] < _MANY_HEADS:
+        _run(work, _loops.attention, *given, slope, *_arrays(alpha))
+        return alpha
+    of_row = torch.empty_like(target)
+    _run(work, _loops.attention_logits, *given, slope, *_arrays(of_row, alpha))
+    alpha.exp_()  # several times as fast as the loops' own
+    _run(work, _loops.attention_shares, csr.arrays[0], *_arrays(of_row, alpha))
     return alpha
 
 
