@@ -184,7 +184,7 @@ class GATProgram(Program):
         hidden, last = [part.projection(first, "elu") for part in self._parts], narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
-            values = self._attention(products[0]().unflatten(1, (2, -1)), first, scores[0])
+            values = self._attention(products[0]().view(first.csr.num_columns, 2, -1), first, scores[0])
             y = reduce(torch.Tensor.add_, (one(values, z()) for one, z in zip(hidden, products[1:], strict=True)))
             return last(self._attention(head_dots(y, self._looks), second, scores[1]), y)[:, : self._classes]
 
