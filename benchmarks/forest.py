@@ -20,16 +20,16 @@ from typing import Any
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from fastglt.distillation import class_scores
 from fastglt.experiment import Experiment
 from fastglt.forests import edge_standing
 from fastglt.methods import Method, Targets, agreement
+from fastglt.outputs import class_scores
 from fastglt.paper import budget_for
 from fastglt.scores import edge_agreement, lowest
 from fastglt.training import Training, train
 
 PARTS = {  # names in `fastglt.methods.agreement`
-    "class_scores": "predictions on the whole graph",
+    "class_scores_and_support": "predictions on the whole graph, and each edge's support",
     "edge_agreement": "their agreement along edges",
     "edge_standing": "each edge's standing",
     "keep_forests": "the forest and the cut",

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fastglt.distillation import Teacher, class_scores, distillation_loss
+from fastglt.distillation import Teacher, distillation_loss
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
@@ -13,6 +13,7 @@ from fastglt.hooks import Hooks
 from fastglt.masks import Masks
 from fastglt.methods import Budget
 from fastglt.models import GCN
+from fastglt.outputs import class_scores
 from fastglt.phases import teacher_of, train_fixed
 from fastglt.task import Task
 from fastglt.training import Training

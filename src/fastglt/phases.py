@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fastglt.distillation import Teacher, class_scores
+from fastglt.distillation import Teacher
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget, FixedMasks, Method
 from fastglt.models.base import Network
+from fastglt.outputs import class_scores
 from fastglt.records import EpochRecord, Scores, Snapshot
 from fastglt.seeds import derive, own_random_state, set_random_state
 from fastglt.task import Task

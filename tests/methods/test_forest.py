@@ -1,6 +1,7 @@
 """Forest tickets: which edges go, when they are chosen again, and that weights go FastGLT's way."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from fastglt import InputError
+from fastglt.features import Features
 from fastglt.forests import edge_standing
 from fastglt.graph import Graph
 from fastglt.methods import FastGLT, Forest
 from fastglt.methods.agreement import ForestRule
+from fastglt.outputs import class_scores, class_scores_and_support
 from fastglt.scores import edge_agreement, edge_cosine
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
@@ -56,6 +59,33 @@ def test_agreement_is_the_dot_product_of_the_predictions() -> None:
     torch.testing.assert_close(edge_agreement(graph, logits), torch.tensor([0.5, 0.5, 0.375]))
 
 
+def test_support_is_what_an_edge_adds_to_the_certainty_of_all_predictions() -> None:
+    training = after_stage_one(forest(0.4, 0.0))
+    graph, network = training.task.graph, training.network.double().eval()
+    training.task = replace(training.task, x=Features(training.task.x.dense.double()))
+    logits, support = class_scores_and_support(training)
+    torch.testing.assert_close(logits, class_scores(training, whole=True))
+    named, small = logits.argmax(-1, keepdim=True), 1e-4
+
+    def certainty(edge: int, score: float) -> Tensor:
+        scores = torch.ones(graph.num_edges, dtype=torch.float64)
+        scores[edge] = score
+        with torch.no_grad():
+            found = network(training.task.x, graph, scores, None)
+        return found.log_softmax(-1).gather(1, named).sum()  # type: ignore[no-any-return]
+
+    expected = [(certainty(e, 1 + small) - certainty(e, 1 - small)) / (2 * small) for e in range(graph.num_edges)]
+    torch.testing.assert_close(support.double(), torch.stack(expected), rtol=1e-3, atol=1e-4)
+
+
+def test_a_choice_leaves_the_training_as_it_was() -> None:
+    training = after_stage_one(forest(0.4, 0.5))
+    before = {name: value.clone() for name, value in training.network.state_dict().items()}
+    ForestRule().choose(training, 36, seed=0, at=training.best)
+    assert all(torch.equal(value, before[name]) for name, value in training.network.state_dict().items())
+    assert all(parameter.grad is None for parameter in training.network.parameters())
+
+
 def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
     method = forest(0.4, 0.5, local=False, classes=False)
     training = after_stage_one(method)
@@ -90,12 +120,10 @@ def test_edges_between_predicted_classes_go_first() -> None:
     assert torch.equal(ForestRule(forests=0).choose(training, count, seed=0), within)
     kept = ForestRule(forests=0).choose(training, count - 5, seed=0)  # and then by standing
     assert not (kept & ~within).any()
-    standing = edge_standing(
-        graph.edges,
-        edge_agreement(graph, training.network(training.task.x, graph).detach()),
-        graph.num_nodes,
-        seed=0,
-    )
+    logits, support = class_scores_and_support(training)
+    standing = torch.stack(
+        [edge_standing(graph.edges, one, 30, seed=0) for one in (edge_agreement(graph, logits), support)]
+    ).mean(0)
     assert standing[kept].min() >= standing[within & ~kept].max() - 1e-3
     blind = ForestRule(forests=0, classes=False).choose(training, count, seed=0)
     assert not torch.equal(blind, within)
@@ -119,7 +147,7 @@ def test_edges_are_chosen_anew_after_each_interval_or_stay() -> None:
     assert later[-1].epoch < revised.epoch  # a choice that nobody could train with is not made
 
 
-@pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"local": False}, {"look": "pruned"}])
+@pytest.mark.parametrize("options", [{}, {"forests": None}, {"forests": 2}, {"local": False}, {"support": False}])
 def test_components_hold_together_while_a_forest_fits(options: dict[str, object]) -> None:
     training = training_of()
     best = train(training, forest(0.5, 0.9, classes=False, **options))
@@ -200,7 +228,6 @@ def test_a_random_start_has_its_forest_too() -> None:
     [
         ({"forests": -1}, r"forests must not be negative \(got -1\)"),
         ({"strength": "feature"}, r"unknown strength \(got 'feature'\); did you mean 'features'\?"),
-        ({"look": "hole"}, r"unknown graph to look at \(got 'hole'\); did you mean 'whole'\?"),
         ({"edge_score": "forrest"}, r"unknown edge score \(got 'forrest'\); did you mean 'forest'\?"),
     ],
 )

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from fastglt import InputError
-from fastglt.distillation import class_scores, distillation_loss
+from fastglt.distillation import distillation_loss
 from fastglt.graph import Graph
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import TEDDY, Budget, FixedMasks
 from fastglt.models import GCN
+from fastglt.outputs import class_scores
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, both_ways, counts, method_of, randn, toy_task, training_of
 

@@ -1,20 +1,19 @@
-"""Edges by agreement under a spanning forest: what the network's own predictions say about its graph."""
+"""Edges by agreement and support under a spanning forest: what the network's predictions say about its graph."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from fastglt.distillation import class_scores
 from fastglt.errors import require, unknown_name
 from fastglt.forests import edge_standing, keep_forests
+from fastglt.outputs import class_scores, class_scores_and_support
 from fastglt.records import Snapshot
 from fastglt.scores import edge_agreement, edge_cosine, edge_degree
 from fastglt.task import Task
 from fastglt.training import Training
 
 STRENGTHS = ("agreement", "features", "degree", "random")
-LOOKS = ("whole", "pruned")
 _TIES = 1e-3  # of the agreement is enough to decide between edges that stand alike
 
 
@@ -23,24 +22,23 @@ class ForestRule:
     """Keep maximum spanning forests of an edge strength, then the strongest of what is left.
 
     Edges whose ends are predicted to be of one class come before all others, and forests are of them alone. Among
-    them an edge is strong if the predictions for its ends agree more than those along the other edges of one of
-    them (`edge_standing`); the agreement itself tells equals apart. With `classes` and `local` false it alone
+    them an edge is strong if one of its ends has few edges along which predictions agree more, and if one has few
+    that speak more for its class (`class_scores_and_support`): the mean of how it stands by the one and by the
+    other (`edge_standing`). The agreement itself tells equals apart. With `classes` and `local` false it alone
     counts. For comparison there are strengths that know nothing of the network, so that they stay as they are.
     """
 
     strength: str = "agreement"
     classes: bool = True
     local: bool = True
+    support: bool = True  # counts if `local` does
     forests: int | None = 1  # 0: none, by strength alone; None: as many as fit
-    look: str = "whole"
     revise: bool = True
 
     def __post_init__(self) -> None:
         require("not be negative", forests=self.forests or 0)
         if self.strength not in STRENGTHS:
             raise unknown_name("strength", self.strength, STRENGTHS)
-        if self.look not in LOOKS:
-            raise unknown_name("graph to look at", self.look, LOOKS)
 
     @property
     def revises(self) -> bool:
@@ -49,18 +47,22 @@ class ForestRule:
 
     def choose(self, training: Training, count: int, *, seed: int, at: Snapshot | None = None) -> Tensor:
         """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch."""
-        graph, within = training.task.graph, None
-        if self.strength == "agreement":
-            logits = class_scores(training, at, whole=self.look == "whole")
+        graph, within, support = training.task.graph, None, None
+        if self.strength != "agreement":
+            strength = _blind_strength(self.strength, training.task)
+        else:
+            if self.local and self.support:
+                logits, support = class_scores_and_support(training, at)
+            else:
+                logits = class_scores(training, at, whole=True)
             strength = edge_agreement(graph, logits)
             if self.classes:
                 source, target = logits.argmax(-1)[graph.edges]
                 within = source == target
-        else:
-            strength = _blind_strength(self.strength, training.task)
         if self.local:
-            standing = edge_standing(graph.edges, strength, graph.num_nodes, seed=seed)
-            strength = standing + _TIES * strength
+            by = [strength] if support is None else [strength, support]
+            standings = [edge_standing(graph.edges, one, graph.num_nodes, seed=seed) for one in by]
+            strength = torch.stack(standings).mean(0) + _TIES * strength
         if within is not None:
             strength = strength + 2 * within  # neither agreement nor standing reaches 2
         return keep_forests(

@@ -8,26 +8,27 @@ from fastglt.methods.fastglt import FastGLT
 
 @dataclass(frozen=True, kw_only=True)
 class Forest(FastGLT):
-    """Edges by agreement under a maximum spanning forest; weights as FastGLT prunes and denoises them.
+    """Edges by agreement and support under a maximum spanning forest; weights as FastGLT prunes and denoises them.
 
-    After stage 1 the edges of each node are ranked by how far the predictions for their two ends agree, and an edge
-    is as strong as the better of its two ranks, measured by the degree. A maximum spanning forest of the edges
-    within predicted classes is kept first, so that no node loses its last good neighbour and nothing within a class
-    falls apart; then the strongest of such edges, then of those between classes, to the exact count. No edge score
-    is trained and no label used beyond the training ones. With `revise` the edges are chosen anew after each
+    After stage 1 the edges of each node are ranked twice: by how far the predictions for their two ends agree, and
+    by how far they speak for the classes that are predicted. An edge is as strong as the better of the ranks that
+    its two ends give it, measured by the degree; the two rankings count alike. A maximum spanning forest of the
+    edges within predicted classes is kept first, so that no node loses its last good neighbour and nothing within a
+    class falls apart; then the strongest of such edges, then of those between classes, to the exact count. No edge
+    score is trained and no label used beyond the training ones. With `revise` the edges are chosen anew after each
     interval, by the predictions of that moment.
     """
 
     name = "forest"
-    summary = "edges by agreement under a spanning forest, weights as in FastGLT"
+    summary = "edges by agreement and support under a spanning forest, weights as in FastGLT"
     paper = ""
 
     edge_score: str = "forest"  # see below; degree and similarity are FastGLT's own
     strength: str = "agreement"  # of an edge: agreement, or the features' cosine, low degrees, random (ablations)
     classes: bool = True  # edges between two predicted classes go first, and no forest holds them
     local: bool = True  # compare an edge with the others of its ends, so that low degrees keep more; else with all
+    support: bool = True  # count also how far an edge speaks for what its ends are predicted to be; if local
     forests: int | None = 1  # that share no edge, kept before any other; none: as many as fit; 0: not even one
-    look: str = "whole"  # the graph on which the predictions are made: whole or pruned
     revise: bool = True  # choose the edges anew after each interval
 
     @property

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fastglt.distillation import class_scores, distillation_loss
+from fastglt.distillation import distillation_loss
 from fastglt.errors import require
 from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
+from fastglt.outputs import class_scores
 from fastglt.scores import edge_peripherality, highest
 from fastglt.seeds import derive
 from fastglt.training import Training
