@@ -32,6 +32,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no forest, agreement of all edges": (FOREST, {"classes": False, "local": False, "forests": 0}),
     "as many forests as fit": (FOREST, {"forests": None}),
     "forest chosen once": (FOREST, {"revise": False}),
+    "forest from stage 1 on": (FOREST, {"wait": 0.0}),
+    "forest chosen once, after stage 1": (FOREST, {"wait": 0.0, "revise": False}),
     "random forest": (FOREST, {"strength": "random", "local": False}),
     "degree forest": (FOREST, {"strength": "degree", "local": False}),
     "forest by the features' cosine": (FOREST, {"strength": "features", "local": False}),

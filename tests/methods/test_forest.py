@@ -87,7 +87,7 @@ def test_a_choice_leaves_the_training_as_it_was() -> None:
 
 
 def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
-    method = forest(0.4, 0.5, local=False, classes=False)
+    method = forest(0.4, 0.5, local=False, classes=False, wait=0.0)
     training = after_stage_one(method)
     best = training.best
     assert best is not None
@@ -136,11 +136,20 @@ def test_no_edge_scores_are_trained() -> None:
     assert counts(best.masks) == (36, 60)
 
 
+@pytest.mark.parametrize(("wait", "first"), [(0.0, 4), (0.25, 8), (0.5, 12), (0.99, 20)])
+def test_the_graph_is_whole_until_predictions_have_become_good(wait: float, first: int) -> None:
+    training = training_of()
+    best = train(training, forest(0.4, 0.5, wait=wait))
+    assert next(record.epoch for record in training.history if record.edges_dropped) == first
+    assert best.epoch > first
+    assert counts(best.masks) == (36, 60)
+
+
 def test_edges_are_chosen_anew_after_each_interval_or_stay() -> None:
     revised, fixed = training_of(), training_of()
     train(revised, forest(0.4, 0.0))
     train(fixed, forest(0.4, 0.0, revise=False))
-    assert [record.epoch for record in fixed.history if record.edges_dropped] == [4]
+    assert [record.epoch for record in fixed.history if record.edges_dropped] == [12]  # two of five intervals later
     later = [record for record in revised.history if record.edges_grown]
     assert later
     assert all(record.epoch % 4 == 0 and record.edges_grown == record.edges_dropped for record in later)
@@ -175,7 +184,7 @@ def test_strengths_that_know_nothing_of_the_network_choose_once(strength: str) -
     best = train(training, forest(0.5, 0.0, strength=strength))
     assert counts(best.masks)[0] == 30
     assert components(training.task.graph, best.masks.edges.kept) == 1
-    assert [record.epoch for record in training.history if record.edges_dropped] == [4]
+    assert [record.epoch for record in training.history if record.edges_dropped] == [12]
 
 
 def test_each_strength_keeps_what_it_calls_strong() -> None:
@@ -226,6 +235,7 @@ def test_a_random_start_has_its_forest_too() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"wait": 1.0}, r"wait must lie in \[0, 1\) \(got 1\.0\)"),
         ({"forests": -1}, r"forests must not be negative \(got -1\)"),
         ({"strength": "feature"}, r"unknown strength \(got 'feature'\); did you mean 'features'\?"),
         ({"edge_score": "forrest"}, r"unknown edge score \(got 'forrest'\); did you mean 'forest'\?"),

@@ -33,17 +33,19 @@ class ForestRule:
     local: bool = True
     support: bool = True  # counts if `local` does
     forests: int | None = 1  # 0: none, by strength alone; None: as many as fit
+    wait: float = 0.5  # share of the intervals before the first choice
     revise: bool = True
 
     def __post_init__(self) -> None:
         require("not be negative", forests=self.forests or 0)
+        require("lie in [0, 1)", wait=self.wait)
         if self.strength not in STRENGTHS:
             raise unknown_name("strength", self.strength, STRENGTHS)
 
-    @property
-    def revises(self) -> bool:
-        """Whether a later choice can differ."""
-        return self.revise and self.strength == "agreement"
+    def chooses_after(self, interval: int, intervals: int) -> bool:
+        """Whether the edges are chosen, or chosen anew, after an interval of so many; 0: after stage 1."""
+        first = int(self.wait * intervals)
+        return interval == first or (interval > first and self.revise and self.strength == "agreement")
 
     def choose(self, training: Training, count: int, *, seed: int, at: Snapshot | None = None) -> Tensor:
         """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch."""

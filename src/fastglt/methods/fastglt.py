@@ -70,11 +70,11 @@ class FastGLT(Method):
             self.denoise(training, interval=math.ceil(denoised / self.budget.interval))
 
     def cut(self, training: Training) -> None:
-        """End stage 1: cut almost to the target; a forest is chosen for the target itself."""
-        edges = None if self.forest is None else self.choose_forest(training, interval=0, at=training.best)
+        """End stage 1: cut almost to the target; a forest has its own time, and is chosen for the target itself."""
+        edges = self.choose_forest(training, interval=0, at=training.best)
         if self.start == "oneshot":
             graph_sparsity, weight_sparsity = self._one_shot_sparsities()
-            cut_smallest(training, graph_sparsity if edges is None else 0.0, weight_sparsity)
+            cut_smallest(training, graph_sparsity if self.forest is None else 0.0, weight_sparsity)
         if edges is not None:
             set_masks(training, edges, get_masks(training)[1])
 
@@ -88,8 +88,8 @@ class FastGLT(Method):
             interval=interval, kept=training.masks.weights_kept, total=weights.numel()
         )
         seed = derive(training.seed, "swap", interval)
-        if self.forest is not None and self.forest.revises and training.epoch < self.epochs:
-            edges = self.choose_forest(training, interval=interval)
+        if (chosen := self.choose_forest(training, interval=interval)) is not None:
+            edges = chosen
         elif any(edge_swap) and training.edge_score is not None:
             noise = training.edge_score.detach().abs()
             potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
@@ -109,9 +109,15 @@ class FastGLT(Method):
         """How edges are chosen by agreement, if they are."""
         return ForestRule() if self.edge_score == "forest" and self.targets.graph_sparsity > 0 else None
 
-    def choose_forest(self, training: Training, *, interval: int, at: Snapshot | None = None) -> Tensor:
-        """The edges that the forest rule keeps now, or would have kept at some epoch."""
-        assert self.forest is not None
+    def choose_forest(self, training: Training, *, interval: int, at: Snapshot | None = None) -> Tensor | None:
+        """The edges that the forest rule keeps after an interval; None if it does not choose then.
+
+        They are chosen by the network as it is, or was at some epoch; never where no epoch is left to train them.
+        """
+        if self.forest is None or training.epoch >= self.epochs:
+            return None
+        if not self.forest.chooses_after(interval, self._intervals):
+            return None
         count, _ = self.targets.kept(training)
         return self.forest.choose(training, count, seed=derive(training.seed, "forest", interval), at=at)
 
@@ -120,11 +126,15 @@ class FastGLT(Method):
         return SwapSchedule(
             start=intermediate_sparsity(target),
             target=target,
-            intervals=math.ceil(self.budget.denoise_epochs / self.budget.interval),
+            intervals=self._intervals,
             swap_fraction=self.swap_fraction,
             decay=self.decay,
             ramp=self.ramp,
         )
+
+    @property
+    def _intervals(self) -> int:
+        return math.ceil(self.budget.denoise_epochs / self.budget.interval)
 
     def _one_shot_sparsities(self) -> tuple[float, float]:
         return intermediate_sparsity(self.targets.graph_sparsity), intermediate_sparsity(

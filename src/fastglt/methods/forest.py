@@ -10,13 +10,14 @@ from fastglt.methods.fastglt import FastGLT
 class Forest(FastGLT):
     """Edges by agreement and support under a maximum spanning forest; weights as FastGLT prunes and denoises them.
 
-    After stage 1 the edges of each node are ranked twice: by how far the predictions for their two ends agree, and
-    by how far they speak for the classes that are predicted. An edge is as strong as the better of the ranks that
-    its two ends give it, measured by the degree; the two rankings count alike. A maximum spanning forest of the
-    edges within predicted classes is kept first, so that no node loses its last good neighbour and nothing within a
-    class falls apart; then the strongest of such edges, then of those between classes, to the exact count. No edge
-    score is trained and no label used beyond the training ones. With `revise` the edges are chosen anew after each
-    interval, by the predictions of that moment.
+    After stage 1 and half of the denoising, when predictions have become good, the edges of each node are ranked
+    twice: by how far the predictions for their two ends agree, and by how far they speak for the classes that are
+    predicted. An edge is as strong as the better of the ranks that its two ends give it, measured by the degree;
+    the two rankings count alike. A maximum spanning forest of the edges within predicted classes is kept first, so
+    that no node loses its last good neighbour and nothing within a class falls apart; then the strongest of such
+    edges, then of those between classes, to the exact count. No edge score is trained and no label used beyond the
+    training ones. With `revise` the edges are chosen anew after each further interval, by the predictions of that
+    moment.
     """
 
     name = "forest"
@@ -29,7 +30,8 @@ class Forest(FastGLT):
     local: bool = True  # compare an edge with the others of its ends, so that low degrees keep more; else with all
     support: bool = True  # count also how far an edge speaks for what its ends are predicted to be; if local
     forests: int | None = 1  # that share no edge, kept before any other; none: as many as fit; 0: not even one
-    revise: bool = True  # choose the edges anew after each interval
+    wait: float = 0.5  # share of the denoising intervals with the whole graph, before the first choice of edges
+    revise: bool = True  # choose the edges anew after each interval that follows
 
     @property
     def forest(self) -> ForestRule | None:
