@@ -37,7 +37,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "random forest": (FOREST, {"strength": "random", "local": False}),
     "degree forest": (FOREST, {"strength": "degree", "local": False}),
     "forest by the features' cosine": (FOREST, {"strength": "features", "local": False}),
-    "the same, by standing": (FOREST, {"strength": "features"}),
+    "forest by the features' standing": (FOREST, {"strength": "features"}),
     "fastglt": ("fastglt", {}),
     "oneshot": ("oneshot", {}),
     "random": ("random", {}),
