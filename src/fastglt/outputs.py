@@ -42,6 +42,7 @@ def _network_at(training: Training, at: Snapshot | None) -> Iterator[Network]:
     if at is not None:
         soft = {name: at.state[name] * score for name, score in at.weight_score.items()}
         network.load_state_dict({**at.state, **soft})
-    network.eval()
-    yield network
-    network.load_state_dict(now)
+    try:
+        yield network.eval()
+    finally:
+        network.load_state_dict(now)

@@ -217,6 +217,7 @@ def test_what_does_not_fit_is_refused() -> None:
         compile_ticket(ticket, data(seed=1))
 
 
-def test_no_nodes_give_no_rows() -> None:
-    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "blocks 1")
+@pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
+def test_no_nodes_give_no_rows(model: str) -> None:
+    predictor = frozen(backbone(model, 9), house(), word_features(7, 9, 1), None, "blocks 1")
     assert predictor.logits([]).shape == (0, 3)

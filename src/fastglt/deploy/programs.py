@@ -176,7 +176,7 @@ class GATProgram(Program):
         looked_at = head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
         self.matrices, self._classes = (looked_at, *(part.into for part in self._parts)), out.shape[1]
         self._looks = padded(last_looks)
-        self._last, self._slope = padded(state["layer2.bias"]), slope
+        self._last, self._heads, self._slope = padded(state["layer2.bias"]), heads, slope
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
         """Attention depends on the features; the heads' units are computed and read a few heads at a time."""
@@ -184,7 +184,7 @@ class GATProgram(Program):
         hidden, last = [part.projection(first, "elu") for part in self._parts], narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
-            values = self._attention(products[0]().view(first.csr.num_columns, 2, -1), first, scores[0])
+            values = self._attention(products[0]().view(-1, 2, self._heads), first, scores[0])
             y = reduce(torch.Tensor.add_, (one(values, z()) for one, z in zip(hidden, products[1:], strict=True)))
             return last(self._attention(head_dots(y, self._looks), second, scores[1]), y)[:, : self._classes]
 
