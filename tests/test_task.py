@@ -219,3 +219,16 @@ def test_a_pyg_object_with_sparse_features_is_refused() -> None:
 def test_an_unknown_device_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown device .* did you mean 'cuda'"):
         Task.from_data(data_with()).to("cdua")
+
+
+def test_splits_of_the_same_order_are_told_apart() -> None:
+    def digest(*sizes: int) -> str:
+        parts = torch.split(torch.arange(6), list(sizes))
+        masks = {
+            f"{name}_mask": bools(*part.tolist())
+            for name, part in zip(("train", "val", "test"), parts, strict=True)
+        }
+        return Task.from_tensors(tensors_with(**masks)).digests["labels_and_split"]
+
+    assert len({digest(2, 2, 2), digest(3, 2, 1), digest(2, 3, 1)}) == 3
+    assert digest(2, 2, 2) == digest(2, 2, 2)

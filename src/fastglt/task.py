@@ -82,7 +82,9 @@ class Task:
     @cached_property
     def digests(self) -> dict[str, str]:
         """What tells this graph, these features, and these labels and split from all others."""
-        split = torch.cat([self.train, self.val, self.test, self.y]).cpu().numpy()
+        parts = (self.train, self.val, self.test, self.y)
+        sizes = torch.tensor([part.numel() for part in parts])  # else any split in one order would be the same
+        split = torch.cat([sizes, *(part.cpu() for part in parts)]).numpy()
         return {
             "graph": self.graph.fingerprint,
             "features": self.x.fingerprint,
