@@ -119,6 +119,15 @@ def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
     assert [outcome.metrics is not None for outcome in outcomes] == [True, True]
 
 
+def test_a_stop_that_comes_with_the_last_run_still_stops(tmp_path: Path) -> None:
+    workers = workers_of(tmp_path, 1)
+    outcomes = workers.run(runs_of(tmp_path, experiment())[:1])
+    assert next(outcomes).metrics is not None
+    workers.stop = True  # what would have followed must not start
+    with pytest.raises(KeyboardInterrupt, match="1 of 1 runs"):
+        next(outcomes)
+
+
 def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment(), experiment(seed=1, budget=Budget(denoise_epochs=100_000)))
     outcomes = workers_of(tmp_path, 2).run([runs[0], runs[-1]])

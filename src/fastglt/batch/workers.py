@@ -58,7 +58,7 @@ class Workers:
                 process.kill()
             with contextlib.suppress(OSError):
                 self.logs.rmdir()  # if nothing has failed
-        if ended < len(runs):
+        if self.stop or ended < len(runs):  # a stop that came too late for these still ends what would follow
             raise KeyboardInterrupt(f"{ended} of {len(runs)} runs")
 
 

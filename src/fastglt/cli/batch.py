@@ -25,6 +25,7 @@ class Batch:
     jobs: int
     checkpoint_every: float
     quiet: bool
+    shown: str = "test"  # the scores that are told while runs end; val where these decide what runs next
 
     def __post_init__(self) -> None:
         require("not be negative", checkpoint_every=self.checkpoint_every)
@@ -45,7 +46,7 @@ class Batch:
         if len(outcomes) > reused:
             self._say(f"{len(outcomes) - reused} of {len(runs)} runs are finished already")
         if reused:
-            other = f", {older} of them made by another revision of fastglt" if older else ""
+            other = f", {older} of them made by another, or a changed, revision of fastglt" if older else ""
             self._say(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'{other}")
         if left:
             several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
@@ -60,7 +61,7 @@ class Batch:
         with stop_cleanly(workers):
             for outcome in workers.run(left):
                 outcomes.append(outcome)
-                self._say(f"{_line(outcome)}; {len(runs) - len(outcomes)} left")
+                self._say(f"{self._line(outcome)}; {len(runs) - len(outcomes)} left")
         return Results(runs, outcomes)
 
     def _finished(self, runs: "Sequence[Run]") -> "tuple[list[Outcome], int, int]":
@@ -83,9 +84,22 @@ class Batch:
                 found.append(Outcome(run=run, metrics=metrics))
             elif (entry := store.find(run.key)) is not None:
                 reused += 1
-                older += entry.revision != revision()
+                older += entry.revision != revision() or str(entry.revision).endswith("-dirty")
                 found.append(Outcome(run=run, metrics=entry.metrics, place=entry.folder))
         return found, reused, older
+
+    def _line(self, outcome: "Outcome") -> str:
+        from fastglt.wording import percent
+
+        run, metrics = outcome.run, outcome.metrics
+        if metrics is None:
+            return f"{run.name}: failed: {outcome.reason}"
+        phases = (run.method,) if run.is_dense else ("search", "isolated")
+        scores = ", ".join(
+            f"{phase.replace('_', ' ')} {percent(metrics[f'{phase}_{self.shown}'])} %" for phase in phases
+        )
+        seconds = sum(metrics.get(f"{phase}_seconds", 0.0) for phase in ("teacher", *phases))
+        return f"{run.name}: {'validation: ' * (self.shown == 'val')}{scores}, {seconds:.1f} s"
 
     def _say(self, text: str) -> None:
         if not self.quiet:
@@ -99,18 +113,6 @@ def tell_failures(failures: Sequence[Mapping[str, Any]]) -> None:
     if failures:
         typer.echo("the same command tries again what failed, and nothing else", err=True)
         raise typer.Exit(1)
-
-
-def _line(outcome: "Outcome") -> str:
-    from fastglt.wording import percent
-
-    run, metrics = outcome.run, outcome.metrics
-    if metrics is None:
-        return f"{run.name}: failed: {outcome.reason}"
-    phases = (run.method,) if run.is_dense else ("search", "isolated")
-    scores = ", ".join(f"{phase.replace('_', ' ')} {percent(metrics[f'{phase}_test'])} %" for phase in phases)
-    seconds = sum(metrics.get(f"{phase}_seconds", 0.0) for phase in ("teacher", *phases))
-    return f"{run.name}: {scores}, {seconds:.1f} s"
 
 
 def how_many(jobs: int, threads: int, device: str) -> int:

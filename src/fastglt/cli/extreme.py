@@ -35,8 +35,9 @@ def extreme(
     graph_sparsity: Annotated[
         str | None,
         typer.Option(
-            help="Share of edges to remove. A number stays fixed (default 0); bisect looks for the extreme to a "
-            "point (bisect:0.3 starts there; default 0.5); a list or FIRST:LAST:STEP is tried to the first loss.",
+            help="Share of edges to remove. A number stays fixed (default 0; bisect if the weights' is a number); "
+            "bisect looks for the extreme to a point (bisect:0.3 starts there; default 0.5); a list or "
+            "FIRST:LAST:STEP is tried to the first loss.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -83,7 +84,7 @@ def extreme(
 
     start = _walk(graph_sparsity, weight_sparsity)
     rules = _rules(read_seeds(seeds), fresh_seeds, margin, level)
-    names, batch = read_methods(methods), many.batch("extreme", setup)
+    names, batch = read_methods(methods), many.batch("extreme", setup, shown="val")
     options = read_options(names, many.option or [])
     failures: list[dict[str, Any]] = []
 

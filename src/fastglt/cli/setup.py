@@ -85,8 +85,8 @@ class Many:
     quiet: arguments.Quiet = False
     json_output: arguments.AsJson = False
 
-    def batch(self, command: str, setup: Setup) -> Batch:
-        """The runs of a command in a setup."""
+    def batch(self, command: str, setup: Setup, *, shown: str = "test") -> Batch:
+        """The runs of a command in a setup, told of by their test or validation scores."""
         return Batch(
             command=command,
             out=self.out or Path("runs") / f"{command}-{as_file_name(setup.dataset)}-{setup.model}",
@@ -94,4 +94,5 @@ class Many:
             jobs=how_many(self.jobs, self.threads, setup.device),
             checkpoint_every=self.checkpoint_every,
             quiet=self.quiet,
+            shown=shown,
         )

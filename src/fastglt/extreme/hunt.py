@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 from fastglt.errors import InputError, unknown_name
@@ -93,7 +92,7 @@ class Hunt:
     def __init__(self, questions: Sequence[Question], rules: Rules, measure: Measure) -> None:
         rules.check(questions)
         self.questions, self.rules, self._measure = questions, rules, measure
-        self.failed: set[str] = set()  # methods of which a run failed: their questions stay open
+        self.open: set[Question] = set()  # those that a failed run left without an answer
         self._rows: dict[Trial, dict[int, Row]] = {}
 
     @property
@@ -112,6 +111,7 @@ class Hunt:
                 verdict = self._verdict(question, point, "val", self.rules.seeds)
                 if verdict is None:
                     walkers[question].give_up()
+                    self.open.add(question)
                 else:
                     walkers[question].go_on(wins(verdict, question.rule))
         found = [(question, point) for question, walker in walkers.items() for point in walker.found]
@@ -119,14 +119,17 @@ class Hunt:
         return [self._answer(question, point) for question, point in found]
 
     def curve(self) -> list[dict[str, Any]]:
-        """Every point that was tried, by method and rising sparsity, with the verdicts of the seeds that choose."""
+        """Every point that was tried, by method and rising sparsity, with the verdicts on validation scores.
+
+        Test scores of these points and seeds would only tempt; they are in the runs themselves.
+        """
         found = []
         trials = sorted(self._rows, key=lambda trial: (trial[0], trial[1].weight_sparsity, trial[1].graph_sparsity))
         for method, targets in trials:
             scores = {}
-            for score, part in product(SCORES, ("val", "test")):
+            for score in SCORES:
                 question = Question(method=method, rule="plain", score=score)
-                scores[f"{score}_{part}"] = self._verdict(question, targets, part, self.rules.seeds)
+                scores[f"{score}_val"] = self._verdict(question, targets, "val", self.rules.seeds)
             done = {name: verdict.as_dict() for name, verdict in scores.items() if verdict is not None}
             if len(done) == len(scores):
                 found.append({"method": method, **asdict(targets), **done})
@@ -138,10 +141,10 @@ class Hunt:
         if new and seeds:
             for row in self._measure(new, seeds):
                 if row["reason"] or row["dense_val"] is None:  # it, or its twin, failed
-                    self.failed.add(row["method"])
                     continue
-                if row["dense_test"] is None:
-                    raise InputError("an extreme sparsity needs test nodes to be confirmed on (got none)")
+                if row["dense_test"] is None and self.rules.fresh_seeds:
+                    rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
+                    raise InputError(f"{rule}; fresh seeds none: it is not confirmed")
                 targets = Targets(graph_sparsity=row["graph_sparsity"], weight_sparsity=row["weight_sparsity"])
                 self._rows.setdefault((row["method"], targets), {})[row["seed"]] = row
 

@@ -28,17 +28,18 @@ def document(hunt: Hunt, answers: Sequence[Answer]) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     for question in hunt.questions:
         mine = [answer for answer in answers if answer.question == question]
-        nothing = [_nothing(question, failed=question.method in hunt.failed, distilled=hunt.distilled)]
-        found += [_answer(answer, distilled=hunt.distilled) for answer in mine] or nothing
+        nothing = [_nothing(question, failed=question in hunt.open, distilled=hunt.distilled)]
+        fresh = bool(hunt.rules.fresh_seeds)
+        found += [_answer(answer, asked=fresh, distilled=hunt.distilled) for answer in mine] or nothing
     return {**asdict(hunt.rules), "answers": found, "curve": hunt.curve()}
 
 
-def _answer(answer: Answer, *, distilled: bool) -> dict[str, Any]:
+def _answer(answer: Answer, *, asked: bool, distilled: bool) -> dict[str, Any]:
     second = (answer.confirmed_distilled, _values(answer.against_distilled))
     return {
         **asdict(answer.question),
         **asdict(answer.targets),
-        "failed": False,
+        "failed": asked and answer.confirmation is None,
         "nothing_sparser_tried": answer.is_last,
         "confirmed": answer.confirmed,
         "chosen_on_validation": answer.chosen.as_dict(),
@@ -102,7 +103,7 @@ def _answers(answers: Sequence[Values]) -> Table:
             answer["score"],
             *removed,
             *fresh,
-            _YES[answer["confirmed"]],
+            "failed" if answer["failed"] and removed[1] else _YES[answer["confirmed"]],
             *more_cells,
         )
     return table
