@@ -1,12 +1,14 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from fastglt import GAT, GCN, GIN, Budget, InputError, evaluate, find_ticket
+from fastglt import GAT, GCN, GIN, Budget, InputError, Ticket, evaluate, find_ticket
 from fastglt.find import Found, find
 from fastglt.fitting import as_network
 from fastglt.methods import Targets, make
@@ -233,6 +235,10 @@ def test_method_options_are_passed_on() -> None:
         ({"model": nn.Linear(FEATURES, CLASSES)}, "at least one MessagePassing layer"),
         ({"model": GCN(FEATURES + 1, 8, CLASSES)}, r"must take 6 features \(got 7\)"),
         ({"model": GCN(FEATURES, 8, CLASSES - 1)}, r"tell 3 classes apart \(got 2\)"),
+        (
+            {"model": GCN(FEATURES, 8, CLASSES).double()},
+            r"single precision \(got 'layer1.weight' as torch.float64\)",
+        ),
         ({"graph_sparsity": 1.0}, r"graph_sparsity must lie in \[0, 1\) \(got 1.0\)"),
         ({"weight_sparsity": -0.1}, r"weight_sparsity must lie in \[0, 1\) \(got -0.1\)"),
         ({"graph_sparsity": float("nan")}, "graph_sparsity must lie"),
@@ -247,6 +253,15 @@ def test_method_options_are_passed_on() -> None:
 def test_bad_arguments_are_refused(settings: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         quick_ticket(settings.pop("model", "gcn"), **settings)
+
+
+def test_numbers_may_be_numpys(tmp_path: Path) -> None:
+    numbers = {"seed": np.int64(3), "graph_sparsity": np.float32(0.5), "hidden": np.int32(8)}
+    ticket = quick_ticket(**numbers, swap_fraction=np.float32(0.25))
+    ticket.save(tmp_path / "ticket.safetensors")
+    again = Ticket.load(tmp_path / "ticket.safetensors")
+    assert (again.seed, again.graph_sparsity, again.config["options"]["swap_fraction"]) == (3, 0.5, 0.25)
+    assert again.masks == quick_ticket(seed=3, graph_sparsity=0.5, hidden=8, swap_fraction=0.25).masks
 
 
 def test_bad_data_is_refused() -> None:

@@ -108,9 +108,9 @@ def test_keep_random_differs_by_seed() -> None:
 
 def test_a_swap_by_hand() -> None:
     kept = torch.tensor([1, 1, 1, 0, 0, 0]).bool()
-    noise = torch.tensor([0.3, 0.1, 0.2, 0.0, 0.0, 0.0])  # 1, then 2, is the noisiest of the kept
+    strength = torch.tensor([0.3, 0.1, 0.2, 0.0, 0.0, 0.0])  # 1, then 2, is the weakest of the kept
     potential = torch.tensor([9.0, 9.0, 9.0, 0.5, 0.7, 0.6])  # 4 promises most of the pruned
-    after = swapped(kept, Swap(drop=2, grow=1), noise=noise, potential=potential, seed=0)
+    after = swapped(kept, Swap(drop=2, grow=1), strength=strength, potential=potential, seed=0)
     assert after.tolist() == [True, False, False, False, True, False]
     assert kept.tolist() == [True, True, True, False, False, False]
 
@@ -124,7 +124,7 @@ def test_what_is_dropped_cannot_return_and_counts_are_exact(
     dropped = data.draw(st.integers(0, sum(kept)))
     grown = data.draw(st.integers(0, len(kept) - sum(kept)))
     same: Tensor = torch.zeros(len(kept))  # all tied, and the dropped ones have the best potential
-    after = swapped(before, Swap(dropped, grown), noise=same, potential=same + before, seed=seed)
+    after = swapped(before, Swap(dropped, grown), strength=same, potential=same + before, seed=seed)
     assert int((before & ~after).sum()) == dropped
     assert int((~before & after).sum()) == grown
 

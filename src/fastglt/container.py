@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -15,7 +16,14 @@ _KEY = "fastglt"  # the one key of safetensors' own metadata: several would come
 
 def to_bytes(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
     """The same tensors and metadata always give the same bytes; no two tensors may share memory."""
-    return save(dict(tensors), {_KEY: json.dumps(meta)})
+    return save(dict(tensors), {_KEY: json.dumps(meta, default=_plain)})
+
+
+def _plain(number: Any) -> Any:
+    """A number of NumPy's, which a caller's seed or sparsity may be, as Python's own."""
+    if isinstance(number, np.generic):
+        return number.item()
+    raise TypeError(f"metadata holds plain values (got {type(number).__name__})")
 
 
 def nan_as_null(value: Any) -> Any:

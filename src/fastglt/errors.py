@@ -6,6 +6,7 @@ message as one line and exits with the family's code; no traceback.
 
 import difflib
 from collections.abc import Callable, Iterable
+from numbers import Integral
 
 
 class FastGLTError(Exception):
@@ -30,6 +31,7 @@ _RULES: dict[str, Callable[[float], bool]] = {  # each false for NaN
     "be positive": lambda value: value > 0,
     "not be negative": lambda value: value >= 0,
     "be at least 1": lambda value: value >= 1,
+    "be a whole number": lambda value: isinstance(value, Integral),
     "lie below 2^63": lambda value: value < 2**63,  # what PyTorch's seeds and SQLite's columns hold
     "lie in (0, 1)": lambda value: 0 < value < 1,
     "lie in [0, 1)": lambda value: 0 <= value < 1,

@@ -30,15 +30,19 @@ def highest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) 
 def _outermost(scores: Tensor, count: int, seed: int, among: Tensor | None, *, side: int) -> Tensor:
     """The smallest scores (side 1) or the largest (side -1)."""
     chosen = np.zeros(scores.shape, dtype=bool)
-    if count > 0:
-        values = scores.cpu().numpy()
-        near = _near(values, count, None if among is None else among.cpu().numpy(), side)
-        found = side * values[near]
-        border = np.partition(found, count - 1)[count - 1]
-        beyond, ties = near[found < border], near[found == border]
-        chosen[beyond] = True
-        chosen[ties[permutation(len(ties), seed).numpy()[: count - len(beyond)]]] = True
+    chosen[_places(scores.cpu().numpy(), count, seed, None if among is None else among.cpu().numpy(), side)] = True
     return torch.from_numpy(chosen).to(scores.device)
+
+
+def _places(values: Any, count: int, seed: int, inside: Any | None, side: int) -> Any:
+    """Where the `count` outermost values are."""
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    near = _near(values, count, inside, side)
+    found = side * values[near]
+    border = np.partition(found, count - 1)[count - 1]
+    beyond, ties = near[found < border], near[found == border]
+    return np.concatenate([beyond, ties[permutation(len(ties), seed).numpy()[: count - len(beyond)]]])
 
 
 _AT_A_TIME = 2**18  # edges
@@ -56,8 +60,8 @@ def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
     rank = int(len(sample) * count / max(1, size) + 4 * math.sqrt(len(sample)))
     if rank < len(sample):
         guess = side * np.partition(side * sample, rank)[rank]
-        beyond = values <= guess if side > 0 else values >= guess
-        near = np.flatnonzero(beyond if inside is None else beyond & inside)
+        near = np.flatnonzero(values <= guess if side > 0 else values >= guess)
+        near = near if inside is None else near[inside[near]]
         if len(near) >= count:
             return near
     return np.arange(values.size) if inside is None else np.flatnonzero(inside)
@@ -77,14 +81,18 @@ def keep_random(size: int, count: int, seed: int) -> Tensor:
     return kept
 
 
-def swapped(kept: Tensor, swap: Swap, *, noise: Tensor, potential: Tensor, seed: int) -> Tensor:
-    """Drop the kept elements with the lowest `noise` score, regrow the pruned ones with the highest `potential`.
+def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, seed: int) -> Tensor:
+    """Drop the kept elements of the smallest |strength|, regrow the pruned ones of the highest `potential`.
 
-    Both are chosen on the mask as it was, so what is dropped cannot return in the same swap.
+    Both are chosen on the mask as it was, so what is dropped cannot return in the same swap. Nothing is computed
+    for pruned elements but a look at their potential: there may be many millions of them.
     """
-    dropped = lowest(noise.to(kept.device), swap.drop, seed, among=kept)
-    grown = highest(potential.to(kept.device), swap.grow, seed + 1, among=~kept)
-    return kept ^ dropped ^ grown
+    before, after = kept.cpu().numpy(), kept.cpu().numpy().copy()
+    alive = np.flatnonzero(before)
+    weakest = _places(np.abs(strength.cpu().numpy()[alive]), swap.drop, seed, None, side=1)
+    promising = _places(potential.cpu().numpy(), swap.grow, seed + 1, ~before, side=-1)
+    after[alive[weakest]], after[promising] = False, True
+    return torch.from_numpy(after).to(kept.device)
 
 
 def edge_degree(full: Graph, pruned: Graph) -> Tensor:

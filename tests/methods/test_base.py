@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 import torch
+import torch_geometric.nn as pyg
 from torch import Tensor
 
 from fastglt import InputError
@@ -9,9 +10,18 @@ from fastglt.graph import Graph
 from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods import Budget, FixedMasks, Targets
-from fastglt.methods.base import cut_lowest, cut_random, cut_smallest, draw_lowest, train_soft_masks
+from fastglt.methods.base import (
+    cut_lowest,
+    cut_random,
+    cut_smallest,
+    draw_lowest,
+    train_soft_masks,
+    train_sparse,
+)
+from fastglt.models import PyGNetwork
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, columns, counts, method_of, randn, toy_task, training_of
+from tests.toy_data import seeded
 
 
 def test_fixed_masks_keep_everything() -> None:
@@ -39,6 +49,8 @@ def test_targets_that_leave_nothing_are_refused() -> None:
         ("oneshot_epochs", 0, "oneshot_epochs must be at least 1"),
         ("denoise_epochs", 0, "denoise_epochs must be at least 1"),
         ("interval", 0, "interval must be at least 1"),
+        ("oneshot_epochs", 2.5, "oneshot_epochs must be a whole number"),
+        ("denoise_epochs", 2.5, "denoise_epochs must be a whole number"),
         ("interval", 401, "interval must not exceed the 400 denoise_epochs"),
         ("lr", -1.0, "lr must be positive"),
         ("weight_decay", -1.0, "weight_decay must not be negative"),
@@ -71,6 +83,15 @@ def test_the_weight_decay_of_a_sparse_search_is_that_of_its_share_of_weights(nam
         method.after_epoch(training)
     assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
     assert training.optimizer.groups[0][1] == training.weight_decay
+
+
+@pytest.mark.parametrize(("prunable", "share"), [(None, 0.1), (["lin_l.weight"], 0.55), ([], 1.0)])
+def test_matrices_that_are_spared_stay_in_the_share(prunable: list[str] | None, share: float) -> None:
+    """Of two matrices of 36 weights each."""
+    network = PyGNetwork(seeded(pyg.SAGEConv, 12, 3), prunable=prunable)
+    training = Training(network, toy_task(), BUDGET.recipe, seed=0)
+    train_sparse(training, Targets(graph_sparsity=0.2, weight_sparsity=0.9 if network.prunable else 0.0), stage="x")
+    assert training.weight_decay == pytest.approx(training.recipe.weight_decay * share, rel=0.05)
 
 
 def pruned(*, edges: Tensor, weights: Tensor) -> Training:

@@ -229,7 +229,17 @@ def test_without_edges_to_cut_it_is_fastglt() -> None:
 
 
 def test_a_random_start_has_its_forest_too() -> None:
-    assert counts(train(training_of(), forest(0.4, 0.5, start="random")).masks) == (36, 60)
+    training = training_of()
+    assert counts(train(training, forest(0.4, 0.5, start="random")).masks) == (36, 60)
+    assert training.history[0].graph_sparsity == 0  # and until then the whole graph
+    assert training.history[0].weight_sparsity > 0
+
+
+def test_a_choice_after_stage_1_and_the_cut_of_weights_are_one_event() -> None:
+    training = training_of()
+    train(training, forest(0.4, 0.5, wait=0.0))
+    (cut,) = [record for record in training.history if record.epoch == BUDGET.oneshot_epochs]
+    assert (cut.edges_dropped, cut.weights_dropped) == (24, 59)  # Ψ(0.5)·120 = 59.48
 
 
 @pytest.mark.parametrize(

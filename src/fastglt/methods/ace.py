@@ -74,10 +74,10 @@ class ACE(Rounds):
         set_masks(training, **kept)
         for part, size in sizes.items():
             if size is not None:
-                noise, seed = training.memory[f"size of {part}"], derive(training.seed, "swap", number, part)
+                strength, seed = training.memory[f"size of {part}"], derive(training.seed, "swap", number, part)
                 count = self._count(kept[part])
                 swap = Swap(drop=count, grow=count)
-                kept[part] = swapped(kept[part], swap, noise=noise, potential=size, seed=seed)
+                kept[part] = swapped(kept[part], swap, strength=strength, potential=size, seed=seed)
         set_masks(training, **kept)
 
     def _count(self, kept: Tensor) -> int:

@@ -54,6 +54,7 @@ class Budget:
     def __post_init__(self) -> None:
         require("not be negative", distill=self.distill)
         lengths = {name: getattr(self, name) for name in ("oneshot_epochs", "denoise_epochs", "interval")}
+        require("be a whole number", **lengths)
         require("be at least 1", **lengths)
         if self.interval > self.denoise_epochs:
             rule = f"interval must not exceed the {self.denoise_epochs} denoise_epochs"
@@ -152,24 +153,31 @@ def train_sparse(
 
     Weight decay is scaled by the share of weights that stay: a hundredth of the weights must be a hundred
     times as large to compute the same, and would pay a hundred times as much for it. Left as it is, the decay
-    outweighs the loss and a very sparse network hardly learns.
+    outweighs the loss and a very sparse network hardly learns. Matrices that a caller spares stay whole.
     """
-    kept = targets.kept(training)
+    kept, spared = targets.kept(training), training.network.spared
+    weights = training.masks.weights_total + spared
+    share = (kept[1] + spared) / weights if weights else 1.0
     training.begin_stage(
         stage,
         soft_edges=soft_edges and targets.graph_sparsity > 0,
         sum_gradients=sum_gradients,
         regrow=regrow,
         target=kept,
-        weight_decay=training.recipe.weight_decay * kept[1] / max(1, training.masks.weights_total),
+        weight_decay=training.recipe.weight_decay * share,
     )
 
 
 def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
     """End a stage: cut the smallest soft masks of its best epoch, by count; weights are ranked globally."""
+    set_masks(training, *draw_smallest(training, graph_sparsity, weight_sparsity))
+
+
+def draw_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> tuple[Tensor, Tensor]:
+    """End a stage; returns what such a cut keeps, as `draw_lowest` does."""
     edges, weights = best_soft_masks(training)
     training.end_stage()
-    cut_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
+    return draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
 
 
 def best_soft_masks(training: Training) -> tuple[Tensor | None, Tensor | None]:

@@ -17,7 +17,7 @@ from fastglt.methods.agreement import ForestRule
 from fastglt.methods.base import (
     Method,
     cut_random,
-    cut_smallest,
+    draw_smallest,
     get_masks,
     set_masks,
     train_soft_masks,
@@ -71,12 +71,11 @@ class FastGLT(Method):
 
     def cut(self, training: Training) -> None:
         """End stage 1: cut almost to the target; a forest has its own time, and is chosen for the target itself."""
-        edges = self.choose_forest(training, interval=0, at=training.best)
+        chosen = self.choose_forest(training, interval=0, at=training.best)
+        edges, weights = get_masks(training)
         if self.start == "oneshot":
-            graph_sparsity, weight_sparsity = self._one_shot_sparsities()
-            cut_smallest(training, graph_sparsity if self.forest is None else 0.0, weight_sparsity)
-        if edges is not None:
-            set_masks(training, edges, get_masks(training)[1])
+            edges, weights = draw_smallest(training, *self._one_shot_sparsities())
+        set_masks(training, edges if chosen is None else chosen, weights)
 
     def denoise(self, training: Training, interval: int) -> None:
         """Swap by the schedule: small scores and weights are noise, low degrees and large gradients promise."""
@@ -91,13 +90,13 @@ class FastGLT(Method):
         if (chosen := self.choose_forest(training, interval=interval)) is not None:
             edges = chosen
         elif any(edge_swap) and training.edge_score is not None:
-            noise = training.edge_score.detach().abs()
+            strength = training.edge_score.detach()
             potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
-            before, edges = edges, swapped(edges, edge_swap, noise=noise, potential=potential, seed=seed)
+            before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
             _start_at_mean(training.edge_score, regrown=edges & ~before, kept=before)
         if any(weight_swap):
-            noise, potential = flatten(training.weights).detach().abs_(), flatten(training.gradient_sum)
-            weights = swapped(weights, weight_swap, noise=noise, potential=potential, seed=seed)
+            strength, potential = flatten(training.weights).detach(), flatten(training.gradient_sum)
+            weights = swapped(weights, weight_swap, strength=strength, potential=potential, seed=seed)
         set_masks(training, edges, weights)
         for total in training.gradient_sum.values():
             total.zero_()
@@ -137,9 +136,9 @@ class FastGLT(Method):
         return math.ceil(self.budget.denoise_epochs / self.budget.interval)
 
     def _one_shot_sparsities(self) -> tuple[float, float]:
-        return intermediate_sparsity(self.targets.graph_sparsity), intermediate_sparsity(
-            self.targets.weight_sparsity
-        )
+        """Of edges and of weights; a forest is cut from the whole graph, at its own time."""
+        edges = self.targets.graph_sparsity if self.forest is None else 0.0
+        return intermediate_sparsity(edges), intermediate_sparsity(self.targets.weight_sparsity)
 
     def __post_init__(self) -> None:
         if self.start not in STARTS:

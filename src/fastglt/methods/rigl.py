@@ -61,9 +61,9 @@ class RigL(Method):
         for name, gradient in training.memory.items():
             mask = training.masks.weights[name]
             swap = self.schedule.swap(epoch=training.epoch, kept=mask.count, total=mask.size)
-            noise, potential = training.weights[name].detach().abs().flatten(), gradient.flatten()
+            strength, potential = training.weights[name].detach().flatten(), gradient.flatten()
             seed = derive(training.seed, "swap", training.epoch, name)
-            kept[name] = swapped(kept[name], swap, noise=noise, potential=potential, seed=seed)
+            kept[name] = swapped(kept[name], swap, strength=strength, potential=potential, seed=seed)
         training.memory = {}
         set_masks(training, training.masks.edges.kept, flatten(kept))
 

@@ -31,6 +31,7 @@ class Rounds(Method):
     train_rounds: bool = True  # train every round's ticket, not the last one's alone
 
     def __post_init__(self) -> None:
+        require("be a whole number", round_epochs=self.round_epochs)
         require("be at least 1", round_epochs=self.round_epochs)
         require("lie in (0, 1)", edge_share=self.edge_share, weight_share=self.weight_share)
         require("be positive", search_lr=self.search_lr)

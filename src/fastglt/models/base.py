@@ -28,6 +28,11 @@ class Network(nn.Module, ABC):
         return {name: self.get_parameter(name).shape for name in self.prunable}
 
     @property
+    def spared(self) -> int:
+        """How many weights of other matrices are never pruned because the caller left them out."""
+        return 0
+
+    @property
     @abstractmethod
     def spec(self) -> dict[str, Any]:
         """What describes the network in a ticket; plain JSON values."""

@@ -51,6 +51,12 @@ class PyGNetwork(Network):
         return self._prunable
 
     @property
+    def spared(self) -> int:
+        """Of the matrices that would be pruned had the caller not named others."""
+        spared = set(default_prunable(self.module)) - {name.removeprefix(self.PREFIX) for name in self._prunable}
+        return sum(self.module.get_parameter(name).numel() for name in spared) if self._chosen else 0
+
+    @property
     def spec(self) -> dict[str, Any]:
         """The class; the architecture itself stays with its owner."""
         kind = type(self.module)
