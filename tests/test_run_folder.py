@@ -47,13 +47,16 @@ def test_completing_sweeps_checkpoints_and_torn_files(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, SETTINGS, checkpoint_every=0)
     with folder.open():
         run_phase("search", training_of, METHOD, folder)
-        (tmp_path / ".ticket.safetensors.x1y2").write_text("torn")
+        (tmp_path / ".ticket.safetensors.x1y2z_v0").write_text("torn")
+        (tmp_path / ".history.csv.swp").write_text("an editor's")
+        (tmp_path / ".old.aaaabbbb").mkdir()
         (tmp_path / "rounds").mkdir()
-        (tmp_path / "rounds" / ".01.safetensors.x1y2").write_text("torn")
+        (tmp_path / "rounds" / ".01.safetensors.x1y2z_v0").write_text("torn")
         folder.complete({"seed": 1}, {})
     assert list((tmp_path / "rounds").iterdir()) == []
     (tmp_path / "rounds").rmdir()
-    assert {path.name for path in tmp_path.iterdir()} == {".lock", "run.json", "metrics.json", "history.csv"}
+    theirs, ours = {".history.csv.swp", ".old.aaaabbbb"}, {".lock", "run.json", "metrics.json", "history.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == theirs | ours
     assert RunFolder(tmp_path, SETTINGS).result() == {"seed": 1}
     with RunFolder(tmp_path, SETTINGS).open() as finished:
         assert finished == {"seed": 1}

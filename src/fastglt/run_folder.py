@@ -75,8 +75,9 @@ class RunFolder(Journal):
     def _sweep(self, finished: bool) -> None:
         """Remove what a kill may have left half-written and, once the run is finished, its checkpoints."""
         for folder in (self.path, self.path / "rounds", self._checkpoints):
-            for torn in folder.glob(".*.*"):
-                torn.unlink(missing_ok=True)
+            for torn in folder.glob(".*.????????"):  # as `write_atomically` names what it has begun
+                if torn.is_file():
+                    torn.unlink(missing_ok=True)
         if finished:
             shutil.rmtree(self._checkpoints, ignore_errors=True)
 
@@ -157,13 +158,15 @@ class RunFolder(Journal):
 
     def _refuse_foreign(self) -> None:
         """Nothing of another run is ever overwritten."""
-        if self.path.exists() and not self.path.is_dir():
+        with disk_errors(self.path, "read"):
+            names = os.listdir(self.path) if self.path.is_dir() else []
+            is_file = not names and self.path.is_file()
+        if is_file:
             raise InputError(
                 f"the run's folder must be a folder (got the file '{self.path}'); choose another --out"
             )
         before = _read_json(self.path / "run.json", "settings")
         if before is None:
-            names = os.listdir(self.path) if self.path.exists() else []
             others = [name for name in names if name != ".lock" and not name.startswith(".run.json.")]
             if others:
                 raise InputError(
@@ -199,9 +202,9 @@ def _lock(file: IO[str], path: Path) -> None:
 
 def _read_json(path: Path, key: str) -> Any:
     """A JSON object that has a key; None where there is no file."""
-    if not path.exists():
-        return None
     with disk_errors(path, "read"):
+        if not path.exists():
+            return None
         text = path.read_text(errors="replace")
     try:
         content = json.loads(text)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fastglt import provenance
 from fastglt.errors import InputError
@@ -24,6 +25,7 @@ from fastglt.storage import disk_errors
 VERSION = 1
 DEFAULT = Path("runs/results.sqlite")
 _MARK = 0x67_6C_74_31  # SQLite's application_id, which tells a store from other programs' files
+_FROZEN = "?immutable=1"  # how SQLite reads without files of its own beside the store
 _WAIT = 120.0  # seconds, for others that write
 COLUMNS = {
     "id": "INTEGER PRIMARY KEY",
@@ -49,7 +51,7 @@ COLUMNS = {
     "folder": "TEXT",
     "ticket": "TEXT",
 }
-_JSON = ("settings", "metrics", "versions", "machine")
+PARTS = ("settings", "metrics", "versions", "machine")
 _FACTS = ("dataset", "model", "method", "seed", "graph_sparsity", "weight_sparsity")
 _SCORES = ("dense_test", "search_test", "isolated_test")
 _ERRORS = {  # SQLite's codes (the low byte of its extended ones), and the system's for the same
@@ -76,11 +78,6 @@ class Entry:
     folder: str | None = None  # both absolute paths
     ticket: str | None = None
     revision: str | None = field(default=None, compare=False)  # of the code that made it: the store fills it in
-
-
-def default_path() -> Path:
-    """`FASTGLT_STORE`, or a file in the working directory's runs/."""
-    return Path(os.environ.get("FASTGLT_STORE") or DEFAULT).expanduser()
 
 
 def key_of(settings: Mapping[str, Any]) -> str:
@@ -117,15 +114,10 @@ class Store:
             ).fetchone()
         return None if found is None else Entry(**_read(names, found))
 
-    def rows(self, *, since: str = "", **wanted: Collection[str | int]) -> list[Row]:
-        """Whole rows, the oldest first: finished at `since` (UTC) or later, each column with a wanted value.
-
-        ``rows(dataset=["cora"], seed=[0, 1])`` has Cora's rows with either seed; no value asks for nothing.
-        """
-        conditions = ["finished >= ?", *(f"{name} IN ({_marks(values)})" for name, values in wanted.items())]
-        values = [since, *(value for values in wanted.values() for value in values)]
-        with self._open() as file:
-            found = file.execute(f"SELECT * FROM runs WHERE {' AND '.join(conditions)} ORDER BY id", values)
+    def rows(self, *, since: str = "") -> list[Row]:
+        """Whole rows, the oldest first: finished at `since` (UTC) or later."""
+        with self._open(to="read") as file:
+            found = file.execute("SELECT * FROM runs WHERE finished >= ? ORDER BY id", (since,))
             return [_read(tuple(COLUMNS), row) for row in found]
 
     def _add(self, entry: Entry, *, unless_there: bool) -> None:
@@ -137,14 +129,20 @@ class Store:
                 file.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})", tuple(row.values()))
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection to a store that is a store, made if there is none; what SQLite refuses is one clear line."""
-        with disk_errors(self.path, "write"):
+    def _open(self, to: str = "write") -> Iterator[sqlite3.Connection]:
+        """A connection to a store that is a store, made if there is none; what SQLite refuses is one clear line.
+
+        A store in a folder where nothing may be written can be read.
+        """
+        with disk_errors(self.path, to):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "")
+            place = f"file:{quote(str(self.path))}" + _FROZEN * (not os.access(self.path.parent, os.W_OK))
             try:
-                with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)) as file:
+                with contextlib.closing(
+                    sqlite3.connect(place, timeout=_WAIT, isolation_level=None, uri=True)
+                ) as file:
                     with _locked(self.path.parent):
                         _prepare(file, self.path)
                     yield file
@@ -242,7 +240,7 @@ def _seconds(metrics: Mapping[str, Any]) -> float | None:
 
 
 def _read(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
-    return {name: json.loads(value) if name in _JSON else value for name, value in zip(names, values, strict=True)}
+    return {name: json.loads(value) if name in PARTS else value for name, value in zip(names, values, strict=True)}
 
 
 def _marks(values: Collection[Any]) -> str:

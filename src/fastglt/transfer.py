@@ -1,6 +1,6 @@
 """A ticket's masks on another network, or another graph: what fits is taken over, what does not stays whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -88,9 +88,10 @@ def transfer(
     progress: Progress | None = None,
 ) -> Ticket:
     """The same for what is prepared already."""
-    fit, teacher = Fit.of(ticket, network, task), None
+    fit, teacher, seconds = Fit.of(ticket, network, task), None, {}
     if budget.distill > 0:
-        _, teacher = train_teacher(network, task, budget, seed=seed, journal=journal, progress=progress)
+        first, teacher = train_teacher(network, task, budget, seed=seed, journal=journal, progress=progress)
+        seconds["teacher"] = first.seconds
     result = train_fixed(
         "isolated",
         network,
@@ -104,9 +105,10 @@ def transfer(
     )
     targets = Targets(graph_sparsity=fit.masks.graph_sparsity, weight_sparsity=fit.masks.weight_sparsity)
     method = Transferred(targets=targets, budget=budget)
-    return make_ticket(
+    made = make_ticket(
         network, task, method, seed, result.best, {"isolated": result.best.scores}, taken=_origin(ticket, fit)
     )
+    return replace(made, history=result.history, seconds={**seconds, "isolated": result.seconds})
 
 
 def _origin(ticket: Ticket, fit: Fit) -> dict[str, Any]:

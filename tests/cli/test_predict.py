@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fastglt import Ticket, compile_ticket
+from fastglt import Predictor, Ticket, compile_ticket
 from fastglt.cli.predict import read_nodes
 from fastglt.data import load
 from fastglt.errors import InputError
@@ -56,6 +56,18 @@ def test_a_table_of_the_first_nodes(cli: Cli, run: Path) -> None:
     assert lines[-1].endswith(" %")
 
 
+def test_every_node_is_no_list_of_nodes(cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, logits = [], Predictor.logits
+
+    def listen(self: Predictor, nodes: object = None) -> torch.Tensor:
+        asked.append(nodes)
+        return logits(self, nodes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Predictor, "logits", listen)
+    assert cli("predict", run).code == 0
+    assert asked == [None]
+
+
 def test_some_nodes_from_a_list_or_a_file(cli: Cli, run: Path, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("7\n\n3\n 7 \n")
     for nodes, ids in (("5,0-2", [5, 0, 1, 2]), (tmp_path / "ids.txt", [7, 3, 7])):
@@ -86,6 +98,14 @@ def test_no_test_nodes_have_no_score(cli: Cli, run: Path) -> None:
     found = cli("predict", run, "--nodes", train, "--json").document
     assert (found["test_nodes"], found["test_score"]) == (0, None)
     assert "accuracy" not in cli("predict", run, "--nodes", train).out
+
+
+def test_graph_is_another_name_for_the_dataset(cli: Cli, run: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.safetensors"
+    alone.write_bytes((run / "ticket.safetensors").read_bytes())
+    expected = cli("predict", run, "--json").document
+    for option in ("--graph", "--dataset"):
+        assert cli("predict", alone, option, TINY, "--json").document == expected
 
 
 def test_another_graph_only_on_request(cli: Cli, run: Path) -> None:

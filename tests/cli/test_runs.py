@@ -190,3 +190,17 @@ def test_a_store_that_cannot_be_is_told_before_anything_runs(find: Cli, tmp_path
     assert result.code == 1
     assert "it is a folder; name a file" in result.err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_home_folder_is_found(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("FASTGLT_STORE", "~/one.sqlite")
+    for arguments, name in (((), "one"), (("--store", "~/other.sqlite"), "other")):
+        assert f"no run is recorded in '{tmp_path / name}.sqlite' yet" in cli("runs", *arguments).err
+
+
+def test_a_name_that_no_file_can_have_is_named(cli: Cli) -> None:
+    for arguments in (("runs", "--store", "a" * 300), ("show", "a" * 300)):
+        result = cli(*arguments)
+        assert result.code == 1
+        assert f"cannot read '{'a' * 300}': File name too long" in result.err

@@ -26,10 +26,18 @@ def test_a_graph_mask_under_another_backbone_is_judged_and_kept(cli: Cli, ticket
     assert (found["model"], found["method"], found["n"]) == ("gat", "transfer", 2)
     assert found["graph_sparsity"] == 0.2
     assert found["ticket_scores"][0] == found["search_test"]  # the seed it was trained with
+    rows = cli("runs", "--command", "transfer", "--json").document
+    assert [row["kind"] for row in rows] == ["ticket", *["evaluation"] * 3]  # the ticket's own run is not repeated
+    own = rows[0]
+    assert (own["method"], own["graph_sparsity"], own["search_test"]) == ("transfer", 0.2, None)
+    assert own["isolated_test"] == found["ticket_scores"][0]
+    assert Path(own["ticket"]) == tmp_path / "moved" / "ticket.safetensors"
+    assert len((tmp_path / "moved" / "history.csv").read_text().splitlines()) == 1 + 6
     again = cli(*command)
     assert again.code == 0, again.err
     assert "Taken over: the edge mask." in again.out
     assert "4 of 4 trainings were in" in again.err
+    assert cli("runs", "--command", "transfer", "--json").document == rows
     judged = cli("evaluate", tmp_path / "moved", "--seeds", "0,1", "--threads", "1", "--json")
     assert judged.document["ticket_scores"] == found["ticket_scores"]
 

@@ -93,6 +93,7 @@ Store = Annotated[
     typer.Option(
         help="File in which every finished run is recorded; [bold]fastglt runs[/] lists it.",
         envvar="FASTGLT_STORE",
+        callback=lambda path: path.expanduser(),
         rich_help_panel=RUN,
     ),
 ]

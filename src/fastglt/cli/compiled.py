@@ -49,13 +49,7 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task]":
     dataset = dataset_of(file, graph.dataset, graph.split_seed, graph.data_root, directed=graph.directed)
     if graph.other_graph:
         task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
-        _check_width(int(ticket.model["in_channels"]), task.x.num_features)
     else:
         task = task_of(ticket, dataset)
     predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
     return predictor, task
-
-
-def _check_width(needed: int, got: int) -> None:
-    if got != needed:
-        raise InputError(f"the ticket reads {needed} features of each node (got a graph with {got})")

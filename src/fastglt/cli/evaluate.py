@@ -60,7 +60,9 @@ def evaluate(
     judged = [load.open(path) for path in dict.fromkeys(tickets)]
     documents = []
     for one in judged:
-        verdict = judge(one, chosen, margin, level, machine_settings(threads, device), store, quiet=quiet)
+        verdict = judge(
+            one, chosen, margin, level, machine_settings(threads, device), store, command="evaluate", quiet=quiet
+        )
         documents.append(one.document(verdict))
         if not json_output:
             print_verdict(documents[-1], verdict)

@@ -56,7 +56,11 @@ def find(
     ] = None,
     decay: Annotated[float | None, typer.Option(help="How fast that share falls.", rich_help_panel=HOW)] = None,
     edge_score: Annotated[
-        str | None, typer.Option(help="Edges of low degree or high similarity return first.", rich_help_panel=HOW)
+        str | None,
+        typer.Option(
+            help="Edges of low degree or high similarity return first; or the forest rule chooses them.",
+            rich_help_panel=HOW,
+        ),
     ] = None,
     ramp: Annotated[
         float | None,

@@ -108,14 +108,16 @@ def judge(
     machine: dict[str, Any],
     store: Path,
     *,
+    command: str,
     quiet: bool,
 ) -> "Verdict":
-    """Train what the store does not have yet, and judge."""
+    """Train what neither the store nor the ticket's own run has, and judge."""
     from fastglt.cli.progress import Reporter, stop_cleanly
     from fastglt.judge.memory import StoredTrainings
     from fastglt.store import Store
 
-    memory = StoredTrainings(Store(store), machine, judged.facts)
+    memory = StoredTrainings(Store(store), machine, judged.facts, command=command)
+    memory.trust(judged.contest, run_settings(judged.file))
     with stop_cleanly(memory), Reporter(quiet=quiet) as reporter:
 
         def progress(phase: str, training: Any, epochs: int) -> None:
@@ -125,7 +127,7 @@ def judge(
         verdict = judged.contest.verdict(seeds, margin=margin, level=level, memory=memory, progress=progress)
     if memory.recalled and not quiet:
         trainings = len(judged.contest.sides) * len(seeds)
-        typer.echo(f"{memory.recalled} of {trainings} trainings were in '{store}' already", err=True)
+        typer.echo(f"{memory.recalled} of {trainings} trainings were in '{store}' or the ticket already", err=True)
     return verdict
 
 

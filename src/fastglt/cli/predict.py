@@ -50,7 +50,7 @@ def predict(
         raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
     predictor, task = compiled(ticket, graph)
     chosen = read_nodes(nodes, task.graph.num_nodes)
-    logits = predictor.logits(chosen)
+    logits = predictor.logits(None if nodes is None else chosen)
     probabilities = logits.softmax(1)
     facts = _facts(task, chosen, logits)
     if out is not None:

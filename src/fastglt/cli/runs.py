@@ -13,6 +13,7 @@ import typer
 from fastglt.cli import arguments
 from fastglt.cli.lists import read_seeds
 from fastglt.errors import InputError, require
+from fastglt.storage import disk_errors
 
 EXAMPLES = (
     "Examples: [bold]fastglt runs --dataset cora --kind ticket --seed 0-4[/] · "
@@ -21,7 +22,6 @@ EXAMPLES = (
 )
 Row = Mapping[str, Any]
 _FILTERS, _OUTPUT = "Which runs (all that is given must hold)", "How to print them"
-_PARTS = ("settings", "metrics", "versions", "machine")
 
 
 def _filter(text: str) -> Any:
@@ -80,7 +80,9 @@ def _read(path: Path, since: str) -> list[Row]:
     """A store that is not there yet is an empty one, and stays away."""
     from fastglt.store import Store
 
-    return [*Store(path).rows(since=since)] if path.exists() else []
+    with disk_errors(path, "read"):
+        there = path.exists()
+    return [*Store(path).rows(since=since)] if there else []
 
 
 def _as_utc(text: str) -> str:
@@ -118,12 +120,12 @@ def _say(
 def _write_csv(path: Path, rows: list[Row]) -> None:
     """Columns as in the store; what has parts of its own, as JSON."""
     from fastglt.storage import write_atomically
-    from fastglt.store import COLUMNS
+    from fastglt.store import COLUMNS, PARTS
 
     text = io.StringIO()
     writer = csv_files.DictWriter(text, list(COLUMNS), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, **{part: json.dumps(row[part]) for part in _PARTS}} for row in rows)
+    writer.writerows({**row, **{part: json.dumps(row[part]) for part in PARTS}} for row in rows)
     write_atomically(path, text.getvalue().encode())
 
 
@@ -165,11 +167,13 @@ _CELLS: dict[str, tuple[Callable[[Row], str], bool]] = {  # each column's cell, 
 def _print_whole(row: Row) -> None:
     from rich.console import Console
 
+    from fastglt.store import PARTS
+
     console = Console(highlight=False, soft_wrap=True)
     for name, value in row.items():
-        if name not in _PARTS:
+        if name not in PARTS:
             console.print(f"{name}: {value}", markup=False)
-    for part in _PARTS:
+    for part in PARTS:
         console.print(f"\n{part}", style="bold")
         for name, value in row[part].items():
             console.print(f"  {name}: {value}", markup=False)

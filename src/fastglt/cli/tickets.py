@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.errors import InputError
+from fastglt.storage import disk_errors
 
 if TYPE_CHECKING:
     from fastglt.data import Dataset
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 OwnDataset = Annotated[
     str | None,
-    typer.Option("--dataset", help="The ticket's graph (default: what run.json beside the ticket names)."),
+    typer.Option(
+        "--dataset", "--graph", help="The ticket's graph (default: what run.json beside the ticket names)."
+    ),
 ]
 OwnSplitSeed = Annotated[
     int | None, typer.Option("--split-seed", help="Decides a split that is not given (default: as in run.json).")
@@ -26,7 +29,8 @@ def open_ticket(path: Path) -> "tuple[Ticket, Path]":
     """The ticket in a file or in a run's folder, verified, and its file."""
     from fastglt.ticket_file import load
 
-    file = path / "ticket.safetensors" if path.is_dir() else path
+    with disk_errors(path, "read"):
+        file = path / "ticket.safetensors" if path.is_dir() else path
     return load(file), file
 
 

@@ -78,7 +78,7 @@ def transfer(
     source, file = open_ticket(ticket)
     found = dataset_of(file, dataset, split_seed, data_root, directed=directed)
     task = Task.from_tensors(found.tensors, metric=found.metric).to(device)
-    width = hidden or source.model.get("hidden", 512)
+    width = source.model.get("hidden", 512) if hidden is None else hidden
     network = as_network(model or source.model["name"], task, hidden=width, seed=seed)
     epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
     budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
@@ -86,9 +86,9 @@ def transfer(
     if split_seed is None:
         split_seed = int(run_settings(file).get("split_seed", 0))
     facts = {"dataset": found.name, "split_seed": split_seed}
-    folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, quiet=quiet)
+    folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, store, quiet=quiet)
     judged = Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=False).open(folder)
-    verdict = judge(judged, chosen, margin, level, machine, store, quiet=quiet)
+    verdict = judge(judged, chosen, margin, level, machine, store, command="transfer", quiet=quiet)
     document = {**judged.document(verdict), "taken": judged.contest.ticket.config["taken"]}
     if json_output:
         typer.echo(json.dumps(document))
@@ -116,13 +116,15 @@ def _train(
     seed: int,
     facts: dict[str, Any],
     out: Path | None,
+    store: Path,
     *,
     quiet: bool,
 ) -> Path:
-    """Make the new ticket in a folder of its own, unless it is there; gives the folder."""
+    """Make the new ticket in a folder of its own, and a row of the store, unless it is there; gives the folder."""
     from fastglt.cli.progress import Reporter, stop_cleanly
-    from fastglt.container import nan_as_null
+    from fastglt.entries import entry_of
     from fastglt.run_folder import RunFolder, settings_digest
+    from fastglt.store import Store
     from fastglt.ticket import masks_hash
     from fastglt.transfer import Fit
     from fastglt.transfer import transfer as train
@@ -139,12 +141,29 @@ def _train(
         **budget.settings,
     }
     name = f"transfer-{as_file_name(facts['dataset'])}-{network.spec['name']}-{settings_digest(settings)}"
-    folder = RunFolder(out or Path("runs") / name, settings)
+    folder, results = RunFolder(out or Path("runs") / name, settings), Store(store)
     with folder.open() as finished, stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
-        if finished is None:
+        if finished is not None:
+            metrics, keep = finished, results.ensure
+        else:
             made = train(
                 source, network, task, seed=seed, budget=budget, journal=folder, progress=reporter.after_epoch
             )
             made.save(folder.path / "ticket.safetensors")
-            folder.complete({"seed": seed, **nan_as_null(made.scores)}, {})
+            metrics, keep = _metrics(made), results.record
+            folder.complete(metrics, {"isolated": made.history})
+        keep(entry_of(settings, metrics, command="transfer", folder=folder.path))
     return folder.path
+
+
+def _metrics(made: "Ticket") -> dict[str, Any]:
+    """How the masks did where they are now; of a search there is nothing to tell."""
+    from fastglt.container import nan_as_null
+
+    return {
+        "seed": made.seed,
+        "graph_sparsity": made.graph_sparsity,
+        "weight_sparsity": made.weight_sparsity,
+        **nan_as_null({name: made.scores[name] for name in ("isolated_val", "isolated_test")}),
+        **{f"{phase}_seconds": seconds for phase, seconds in made.seconds.items()},
+    }

@@ -106,8 +106,17 @@ class Contest:
             distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
         return judge(dense_scores=by_side[DENSE], distilled=distilled)
 
-    def settings(self, start: Network, masks: Masks | None, seed: int, *, taught: bool = False) -> dict[str, Any]:
+    def masks_of(self, side: str) -> Masks | None:
+        """What a side is trained under; None for all of it."""
+        return self.masks if side == TICKET else None
+
+    def is_taught(self, side: str) -> bool:
+        """Whether a side has a teacher."""
+        return side != DENSE and self.budget.distill > 0
+
+    def settings(self, side: str, start: Network, seed: int) -> dict[str, Any]:
         """All that decides a training's result but machine and versions; nothing of the masks for dense."""
+        masks = self.masks_of(side)
         shape = {key: value for key, value in start.spec.items() if key != "seed"}  # Θ0 itself has a digest
         return {
             **self.task.digests,
@@ -119,7 +128,7 @@ class Contest:
             **asdict(self.budget.recipe),
             "seed": seed,
             "fresh_init": self.fresh_init,
-            **({"distill": self.budget.distill} if taught else {}),
+            **({"distill": self.budget.distill} if self.is_taught(side) else {}),
         }
 
     def search_scores(self) -> dict[str, float]:
@@ -157,13 +166,13 @@ class _Round:
 
     def score(self, side: str) -> float:
         """The test score of one side, remembered or trained."""
-        taught = side != DENSE and self._contest.budget.distill > 0
-        masks = self._contest.masks if side == TICKET else None
-        settings = self._contest.settings(self._start, masks, self._seed, taught=taught)
+        contest = self._contest
+        settings = contest.settings(side, self._start, self._seed)
         known = self._memory.recall(settings)
         if known is not None:
             return known
-        result = self._train(side.replace("_", " "), masks, self._teacher if taught else None)
+        teacher = self._teacher if contest.is_taught(side) else None
+        result = self._train(side.replace("_", " "), contest.masks_of(side), teacher)
         self._memory.keep(settings, result)
         if side == DENSE:
             self._dense = result
