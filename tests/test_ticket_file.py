@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from fastglt import GCN, InputError, MachineError, Mask, Masks, Ticket
+from fastglt import GAT, GCN, GIN, InputError, MachineError, Mask, Masks, Ticket
 from fastglt.ticket import OtherFeaturesWarning, state_hash
 from fastglt.ticket_file import INITIAL_FILE, decode, encode
 from tests.helpers import randn
@@ -210,6 +210,35 @@ def test_a_forged_file_is_refused_with_a_reason(ticket: Ticket) -> None:
     for changes, reason in forgeries:
         with pytest.raises(InputError, match=reason):
             decode(rewritten(content, **changes), "t", initial_file=NOWHERE)
+
+
+@pytest.mark.parametrize(
+    "model", ["gcn", "gat", GIN(6, 8, 3, depth=3), GAT(6, 4, 3, heads=2, prune_attention=True)]
+)
+def test_a_model_must_be_as_large_as_its_weights(model: Any) -> None:
+    ticket = quick_ticket(model, isolated=False)
+    content = encode(ticket)
+    same(decode(content, "t", initial_file=NOWHERE), ticket)
+    huge = {"in_channels": 10**6, "hidden": 10**6, "out_channels": 10**9, "heads": 10**6, "depth": 10**9}
+    for name in huge.keys() & ticket.model.keys():
+        for size in (huge[name], ticket.model[name] + 1, str(ticket.model[name]), 0):
+            forged = rewritten(content, model={**ticket.model, name: size})
+            with pytest.raises(InputError, match=r"malformed ticket \(.* expected|does not take|at least 1"):
+                decode(forged, "t", initial_file=NOWHERE)
+
+
+def test_a_ticket_has_every_weight_of_its_model_and_no_other(ticket: Ticket) -> None:
+    without = {name: value for name, value in ticket.weights.items() if name != "layer1.bias"}
+    for weights, reason in (
+        (without, r"'layer1.bias' of shape \(8,\) expected \(got None\)"),
+        ({**ticket.weights, "more": torch.zeros(2)}, r"'more' of shape None expected \(got \(2,\)\)"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            decode(encode(replace(ticket, weights=weights)), "t", initial_file=NOWHERE)
+    models: list[Any] = [{"name": "pyg"}, {}, [], {"name": "gnc"}]
+    for model in models:
+        with pytest.raises(InputError, match=r"malformed|unknown model"):
+            decode(rewritten(encode(ticket), model=model), "t", initial_file=NOWHERE)
 
 
 @pytest.mark.parametrize("metadata", [None, {"other": "x"}, {"fastglt": "x"}, {"fastglt": "[]"}, {"fastglt": "3"}])

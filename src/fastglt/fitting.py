@@ -1,10 +1,11 @@
 """A network for a task: from a name, a user's model or a ticket, checked before anything is trained."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.masks import Masks
@@ -47,16 +48,31 @@ def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
             raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
         if network.out_channels < task.num_classes:
             raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
+        for name, parameter in network.named_parameters():
+            if parameter.dtype != torch.float32:
+                raise InputError(f"fastglt's own models are single precision (got '{name}' as {parameter.dtype})")
 
 
 def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
     """The network at Θ0 and the masks under its own parameter names."""
+    network, masks = network_of(ticket, model)
+    _load(network, ticket.initial, ticket)
+    return network, masks
+
+
+def restore_trained(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
+    """The network as the search left it, without a look at Θ0, and the masks under its own parameter names."""
+    network, masks = network_of(ticket, model)
+    _load(network, ticket.weights, ticket)
+    return network, masks
+
+
+def network_of(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
+    """The ticket's network with any weights, and the masks under its own parameter names."""
     spec: dict[str, Any] = dict(ticket.model)
     if spec["name"] != "pyg":
         _refuse_other_backbone(spec, model)
-        network: Network = build(spec)
-        network.load_state_dict(dict(ticket.initial))
-        return network, ticket.masks
+        return build(spec), ticket.masks
     owner = spec["class"]
     if not isinstance(model, nn.Module) or isinstance(model, Network):
         raise InputError(f"the ticket belongs to a user's model, {owner}; pass that model (got {_name_of(model)})")
@@ -64,10 +80,8 @@ def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Networ
         raise InputError(f"the model must be the one the ticket was found with, {owner} (got {_name_of(model)})")
     try:
         wrapped = PyGNetwork(model, prunable=spec["prunable"])
-        wrapped.module.load_state_dict(dict(ticket.initial))
-    except (RuntimeError, InputError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
+    except InputError as error:
+        raise InputError(f"the model must be the one the ticket was found with, {owner} ({error})") from None
     weights = {wrapped.PREFIX + name: mask for name, mask in ticket.masks.weights.items()}
     return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
 
@@ -93,6 +107,15 @@ def fresh_start(network: Network, seed: int) -> Network:
             got = name.removeprefix(PyGNetwork.PREFIX)
             raise InputError(f"reset_parameters() must draw every weight matrix anew (got '{got}' unchanged)")
     return fresh
+
+
+def _load(network: Network, state: Mapping[str, Tensor], ticket: Ticket) -> None:
+    module = network.module if isinstance(network, PyGNetwork) else network
+    try:
+        module.load_state_dict(dict(state))
+    except RuntimeError as error:
+        owner, reason = ticket.model.get("class", ticket.model["name"]), " ".join(str(error).split())
+        raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
 
 
 def _refuse_other_backbone(spec: dict[str, Any], model: object) -> None:

@@ -34,6 +34,7 @@ _PLAIN = (
     "initial_from",
     "versions",
 )
+_PRIMES = {"in_channels": 11, "hidden": 13, "out_channels": 17, "heads": 19}  # the sizes of a backbone's tiny twin
 _NO_CHECKSUM = "0" * 64  # what stands in the checksum's place while it is computed
 
 
@@ -98,11 +99,13 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
     edge_scores = tensors.get("edge_scores")
     if edge_scores is not None and edge_scores.shape != (masks.edges.count,):
         raise ValueError(f"{masks.edges.count} edge scores expected")
+    weights = _weights(tensors, masks)
+    _check_shapes(header["model"], {name: tuple(value.shape) for name, value in weights.items()})
     plain = {name: header[name] for name in _PLAIN}
     plain["scores"] = {run: math.nan if value is None else float(value) for run, value in plain["scores"].items()}
     return Ticket(
         masks=masks,
-        weights=_weights(tensors, masks),
+        weights=weights,
         edge_scores=edge_scores,
         load_initial=_initial_loader(header, initial_file),
         **plain,
@@ -119,6 +122,37 @@ def _weights(tensors: Mapping[str, Tensor], masks: Masks) -> dict[str, Tensor]:
         weights[name] = values.new_zeros(mask.shape)
         weights[name][mask.kept] = values
     return weights
+
+
+def _check_shapes(spec: dict[str, Any], stored: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse a model of another size than its stored weights, before anything of that size is built."""
+    if spec["name"] == "pyg":
+        _ = spec["class"], spec["prunable"]  # its shapes are with its owner
+        return
+    claimed = _claimed_shapes(spec, most=len(stored))
+    for name in sorted(claimed.keys() | stored.keys()):
+        if claimed.get(name) != stored.get(name):
+            raise ValueError(f"'{name}' of shape {claimed.get(name)} expected (got {stored.get(name)})")
+
+
+def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of a backbone's state, read off a tiny twin: each of its sizes is a prime that tells which it is.
+
+    No other number, such as of layers, may be larger than `most`.
+    """
+    twin = {name: _PRIMES.get(name, value) for name, value in spec.items()}
+    for name, value in twin.items():
+        if name not in ("seed", *_PRIMES) and isinstance(value, int) and value > most:
+            raise ValueError(f"{name} of at most {most} expected (got {value})")
+
+    def real(size: int) -> int:
+        factor = 1
+        for name in _PRIMES.keys() & spec.keys():
+            while size % _PRIMES[name] == 0:
+                size, factor = size // _PRIMES[name], factor * spec[name]
+        return size * factor
+
+    return {name: tuple(map(real, value.shape)) for name, value in build(twin).state_dict().items()}
 
 
 def _pack(mask: Mask) -> Tensor:

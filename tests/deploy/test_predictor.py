@@ -1,5 +1,7 @@
 """A predictor gives what the masked network gives: on any graph, any back end, for some nodes, for new ones."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +12,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from fastglt import Budget, InputError, compile_ticket, find_ticket
+from fastglt import Budget, InputError, Ticket, compile_ticket, find_ticket
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
 from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.models import GAT, GCN, GIN, Backbone
 from tests.helpers import both_ways, house, randn
+from tests.toy_data import NODES, USER_MODELS, per_edge, quick_ticket, seeded, toy_data
 
 LAYOUTS = ("whole rows", "blocks 1", "blocks 100", "dense")
 BUDGET = Budget(oneshot_epochs=3, denoise_epochs=6, interval=2, lr=0.01)
@@ -221,3 +224,108 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_no_nodes_give_no_rows(model: str) -> None:
     predictor = frozen(backbone(model, 9), house(), word_features(7, 9, 1), None, "blocks 1")
     assert predictor.logits([]).shape == (0, 3)
+
+
+def no_initial_weights() -> dict[str, Tensor]:
+    pytest.fail("Θ0 is of no use for a prediction")
+
+
+def test_a_ticket_file_alone_is_enough_for_a_users_model(tmp_path: Path) -> None:
+    given_data, model = toy_data(), seeded(USER_MODELS["GraphSAGE"])
+    ticket = quick_ticket(model, given_data, isolated=False)
+    expected = compile_ticket(ticket, given_data, model, layout="whole").logits()
+    ticket.save(tmp_path / "t.safetensors")
+    (tmp_path / "init.safetensors").unlink()
+    fresh = seeded(USER_MODELS["GraphSAGE"], seed=5)
+    predictor = compile_ticket(Ticket.load(tmp_path / "t.safetensors"), given_data, fresh, layout="whole")
+    torch.testing.assert_close(predictor.logits(), expected)
+
+
+def test_initial_weights_are_not_looked_at() -> None:
+    ticket = replace(quick_ticket(isolated=False), load_initial=no_initial_weights)
+    assert_same(compile_ticket(ticket, toy_data(), layout="dense"))
+
+
+def test_a_ticket_without_all_weights_is_refused() -> None:
+    for model, missing in (("gcn", "layer1.bias"), (seeded(USER_MODELS["GCN"]), "convs.0.bias")):
+        ticket = quick_ticket(model, isolated=False)
+        weights = {name: value for name, value in ticket.weights.items() if name != missing}
+        with pytest.raises(InputError, match=rf"the one the ticket was found with, .*Missing key.* \"{missing}"):
+            compile_ticket(
+                replace(ticket, weights=weights), toy_data(), model if isinstance(model, torch.nn.Module) else None
+            )
+
+
+@pytest.mark.parametrize("model", ["gcn", GIN(6, 8, 3, depth=2)], ids=["gcn", "deep gin"])
+@pytest.mark.parametrize("width", [5, 7])
+def test_features_of_another_width_are_refused(model: Any, width: int) -> None:
+    ticket, other = quick_ticket(model, isolated=False), toy_data()
+    predictor = compile_ticket(ticket, other, layout="dense")
+    with pytest.raises(InputError, match=rf"must have shape \(30, 6\) \(got \(30, {width}\)\)"):
+        predictor.with_features(torch.rand(NODES, width))
+    other.x = torch.rand(NODES, width)
+    with pytest.raises(InputError, match=rf"reads 6 features of each node \(got a graph with {width}\)"):
+        compile_ticket(ticket, other)
+
+
+def test_features_of_other_nodes_are_refused() -> None:
+    ticket, other = quick_ticket(isolated=False), toy_data()
+    other.x, other.num_nodes = other.x[:-1], NODES
+    with pytest.raises(InputError, match=r"a row for each of 30 nodes \(got 29\)"):
+        compile_ticket(ticket, other)
+
+
+@pytest.mark.parametrize("name", ["GCN", "GIN"])
+def test_an_edge_of_a_new_node_counts_once(name: str) -> None:
+    given_data, model = toy_data(), seeded(USER_MODELS[name])
+    predictor = compile_ticket(quick_ticket(model, given_data, isolated=False), given_data, model, layout="whole")
+    new = torch.rand(1, 6)
+    once = predictor.with_nodes(new, torch.tensor([[30, 30], [3, 30]]))
+    for again in ([[30, 3, 30], [3, 30, 30]], [[3, 30, 30, 30], [30, 3, 30, 30]]):
+        twice = predictor.with_nodes(new, torch.tensor(again))
+        assert twice.graph.edge_index.shape == once.graph.edge_index.shape
+        torch.testing.assert_close(twice.logits(), once.logits())
+    loops = once.graph.edge_index[0] == once.graph.edge_index[1]
+    assert once.graph.edge_index[:, loops].tolist() == [[30], [30]]
+
+
+def test_nodes_join_a_graph_whose_edges_have_attributes_that_nobody_reads() -> None:
+    plain, attributes = toy_data(), toy_data(edge_attr=per_edge(2), edge_weight=per_edge())
+    new, edges = torch.rand(1, 6), torch.tensor([[30], [3]])
+    ticket = quick_ticket(data=plain, isolated=False)
+    grown = [compile_ticket(ticket, data, layout="dense").with_nodes(new, edges) for data in (plain, attributes)]
+    torch.testing.assert_close(grown[1].logits(), grown[0].logits())
+    model = seeded(USER_MODELS["GCN"])
+    users = compile_ticket(quick_ticket(model, attributes, isolated=False), attributes, model, layout="whole")
+    with pytest.raises(InputError, match="nodes cannot be added to a graph with edge_attr or edge_weight"):
+        users.with_nodes(new, edges)
+
+
+@pytest.mark.parametrize("model", ["gcn", GIN(6, 8, 3, depth=2)], ids=["gcn", "deep gin"])
+def test_tensors_stay_their_owners(model: Any) -> None:
+    given_data, nodes, buffer = toy_data(), torch.tensor([1, 2]), torch.rand(NODES, 6)
+    ticket = quick_ticket(model, given_data, isolated=False)
+    first = compile_ticket(ticket, given_data, layout="dense")
+    expected, other = first.logits(), first.with_features(buffer).logits()
+    torch.testing.assert_close(first.logits(nodes), expected[nodes])
+    nodes += 5
+    torch.testing.assert_close(first.logits(nodes), expected[nodes])
+    second, changed = compile_ticket(ticket, given_data, layout="dense"), first.with_features(buffer)
+    given_data.x.zero_()
+    buffer.zero_()
+    torch.testing.assert_close(second.logits(), expected)
+    torch.testing.assert_close(second.logits(nodes), expected[nodes])
+    torch.testing.assert_close(changed.logits(), other)
+
+
+def test_a_recorded_decision_can_be_had_again() -> None:
+    ticket = quick_ticket("gat", isolated=False)
+    first = compile_ticket(ticket, toy_data())
+    assert len(first.layouts) == 2
+    again = compile_ticket(ticket, toy_data(), layout=first.layouts)
+    assert (again.layouts, again.trials) == (first.layouts, None)
+    mixed = compile_ticket(ticket, toy_data(), layout=["dense", "blocks 1"])
+    assert mixed.layouts == ("dense", "blocks 1")
+    assert_same(mixed)
+    with pytest.raises(InputError, match=r"a name, or one for each of 2 matrices \(got 1\)"):
+        compile_ticket(ticket, toy_data(), layout=["dense"])

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import elu
 
+from fastglt.errors import InputError
 from fastglt.kernels import aggregate, dropout, head_dots, matmul, spmm
 from tests.helpers import randn, values_and_gradients
 from tests.kernels.references import (
@@ -55,6 +56,16 @@ class TestSpMM:
         values = randn(csr.num_entries, 2, dtype=torch.float64).requires_grad_()
         dense = randn(csr.num_columns, 4, dtype=torch.float64).requires_grad_()
         assert torch.autograd.gradcheck(lambda v, d: spmm(csr, v, d), (values, dense))
+
+    def test_what_does_not_fit_is_refused(self) -> None:
+        csr = csr_of(PATTERNS["rectangular"])
+        values, dense = randn(csr.num_entries), randn(csr.num_columns, 3)
+        got = r"rows and .* values\)"
+        for wrong in ((values, dense[:-1]), (values, randn(csr.num_columns + 1, 3)), (values[1:], dense)):
+            with pytest.raises(InputError, match=rf"a row for each of 9 columns .*\(got {wrong[1].shape[0]} {got}"):
+                spmm(csr, *wrong)
+            with pytest.raises(InputError, match=r"a product must have"):
+                aggregate(csr, *wrong, randn(3))
 
     def test_only_the_gradient_asked_for_is_computed(self) -> None:
         csr = csr_of(PATTERNS["hub"])

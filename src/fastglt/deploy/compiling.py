@@ -1,15 +1,19 @@
 """From a ticket to a predictor: weights that are gone are gone, and what is left is stored as it runs fastest."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from fastglt.deploy.layouts import fastest
+from fastglt.deploy.compact import compact, plain_layers
+from fastglt.deploy.layouts import fastest, fastest_order, in_order
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
+from fastglt.errors import InputError
 from fastglt.features import Features
-from fastglt.fitting import restore_start
+from fastglt.fitting import restore_trained
 from fastglt.graph import Graph
 from fastglt.models import PyGNetwork
 from fastglt.ticket import Ticket
@@ -23,17 +27,17 @@ def compile_ticket(
     data: "Data",
     model: nn.Module | None = None,
     *,
-    layout: str = "fastest",
+    layout: str | Sequence[str] = "fastest",
     other_graph: bool = False,
     device: str | torch.device = "cpu",
 ) -> Predictor:
     """A predictor that gives what the ticket's trained network gives on its pruned graph, faster.
 
-    `model` is the user's model that the ticket was found with, if it is none of ours: it runs as it is, with the
-    ticket's weights on the smaller graph. `layout` "fastest" tries a few out on these very numbers; a name from an
-    earlier predictor's `layouts` is taken without trials.
+    `model` is the user's model that the ticket was found with, if it is none of ours: it runs on the smaller graph,
+    its linear layers with what is left of their weights. `layout` "fastest" tries a few out on these very numbers;
+    an earlier predictor's `layouts`, or one name for all of them, are taken without trials.
     """
-    graph, x = Graph.from_data(data), Features(data.x.detach().float())
+    graph, x = Graph.from_data(data), Features(data.x.detach().to(torch.float32, copy=True))
     return compile_for(ticket, graph.to(device), x.to(device), model, layout=layout, other_graph=other_graph)
 
 
@@ -43,37 +47,65 @@ def compile_for(
     x: Features,
     model: nn.Module | None = None,
     *,
-    layout: str = "fastest",
+    layout: str | Sequence[str] = "fastest",
     other_graph: bool = False,
 ) -> Predictor:
     """The same for a graph and features that are prepared already."""
+    _check_features(ticket, graph, x)
     ticket.check_graph(graph, x, other_graph=other_graph)
-    network, masks = restore_start(ticket, model)
-    prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
-    network.load_state_dict({prefix + name: value for name, value in ticket.weights.items()})
+    network, masks = restore_trained(ticket, model)
     network = network.to(x.device).eval().requires_grad_(False)
     pruned = graph.prune(masks.edges).alone()
     score = None if ticket.edge_scores is None else ticket.edge_scores.to(x.device)
-    program = Program.of(network)
-    if program is None:
-        return Predictor(network=network, graph=pruned, x=x, score=score, program=None)
-    layouts: list[str] = []
-    trials: dict[str, float] = {}
-    for number, matrix in enumerate(program.matrices, start=1):
-        if layout == "fastest":
-            name, spent = fastest(x, matrix)
-            layouts.append(name)
-            trials |= {f"matrix {number}, {key}": value for key, value in spent.items()}
-        else:
-            layouts.append(layout)
-    found = Predictor(
-        network=network,
-        graph=pruned,
-        x=x,
-        score=score,
-        program=program,
-        layouts=tuple(layouts),
-        trials=trials or None,
-    )
+    found = Predictor(network=network, graph=pruned, x=x, score=score, program=Program.of(network))
+    layouts, trials = _users_layouts(found, layout) if isinstance(network, PyGNetwork) else _layouts(found, layout)
+    found = replace(found, program=in_order(found.program, layouts), layouts=layouts, trials=trials or None)
     found.prepare()
     return found
+
+
+def _check_features(ticket: Ticket, graph: Graph, x: Features) -> None:
+    if x.num_nodes != graph.num_nodes:
+        raise InputError(f"the features must have a row for each of {graph.num_nodes} nodes (got {x.num_nodes})")
+    width = ticket.model.get("in_channels", x.num_features)  # a user's model is run to see
+    if x.num_features != width:
+        raise InputError(f"the ticket reads {width} features of each node (got a graph with {x.num_features})")
+
+
+def _layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
+    """The layout of each matrix of a program, and the milliseconds of those that were tried."""
+    matrices = () if found.program is None else found.program.matrices
+    given = _for_each(layout, len(matrices))
+    if given is not None:
+        return given, {}
+    layouts: list[str] = []
+    trials: dict[str, float] = {}
+    for number, matrix in enumerate(matrices, start=1):
+        name, spent = fastest(found.x, matrix)
+        layouts.append(name)
+        trials |= {f"matrix {number}, {key}": value for key, value in spent.items()}
+    chosen, spent = fastest_order(found.program, layouts, found.x, found.graph.hops(None, depth=2), found.score)
+    return chosen, trials | {f"all nodes, {key}": value for key, value in spent.items()}
+
+
+def _users_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
+    """The same for the linear layers of a user's model, which are compact from here on."""
+    assert isinstance(found.network, PyGNetwork)
+    given = _for_each(layout, len(plain_layers(found.network.module)))
+    try:
+        return compact(found.network.module, found.logits, given)
+    except InputError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the model must run on this data (got {type(error).__name__}: {reason})") from error
+
+
+def _for_each(layout: str | Sequence[str], count: int) -> tuple[str, ...] | None:
+    """A layout for each matrix; None: they are to be tried out."""
+    if layout == "fastest":
+        return None
+    names = (layout,) * count if isinstance(layout, str) else tuple(layout)
+    if len(names) != count:
+        raise InputError(f"layout must be a name, or one for each of {count} matrices (got {len(names)})")
+    return names

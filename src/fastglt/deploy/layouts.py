@@ -1,7 +1,10 @@
-"""How the features and the first weights are stored: measured on this machine, on these very numbers."""
+"""How the features and the first weights are stored, and what is summed up first.
+
+Both are measured on this machine, on these very numbers.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Protocol
@@ -9,11 +12,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from fastglt.deploy.programs import Program
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.kernels import CSR
 from fastglt.kernels.frozen import SplitMatrix
+from fastglt.messages import Hop
 
+SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied
 _REPEATS = 5
 _MOST = (8, 16, 32, 64, 128)  # blocks of a row that is not stored whole
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
@@ -37,8 +43,16 @@ class DenseRows:
     """The columns that the matrix has weights for, zeros written out."""
 
     x: Tensor
-    weight: Tensor
+    weight: Tensor | None  # None: these very columns are the product
     used: Tensor  # which columns of the features these are
+
+    @staticmethod
+    def of(x: Features, weight: Tensor) -> "DenseRows":
+        """Features that are to be multiplied with a matrix."""
+        used = weight.any(1).nonzero().squeeze(1)
+        left = weight[used].contiguous()
+        one_each = left.shape[0] == left.shape[1] and torch.equal(left, torch.eye(left.shape[0]).to(left))
+        return DenseRows(x=x.dense[:, used].contiguous(), weight=None if one_each else left, used=used)
 
     def take(self, rows: Tensor) -> "DenseRows":
         """Some of the rows."""
@@ -52,40 +66,89 @@ class DenseRows:
 
     def product(self) -> Tensor:
         """Times the matrix."""
-        return self.x @ self.weight
+        return self.x if self.weight is None else self.x @ self.weight
 
 
 def store(x: Features, weight: Tensor, layout: str) -> Rows:
     """Features and a weight matrix in a layout: "dense", "whole rows", or "blocks 32" for rows of at most 32.
 
-    Features that no weight reads are left out in all of them.
+    Features that no weight reads are left out in all of them. "sums first" is dense for the matrix of a program in
+    that order, see `in_order`.
     """
     kind, _, most = layout.partition(" ")
-    if layout == "dense":
-        used = weight.any(1).nonzero().squeeze(1)
-        return DenseRows(x=x.dense[:, used].contiguous(), weight=weight[used].contiguous(), used=used)
+    if layout in ("dense", SUMS_FIRST):
+        return DenseRows.of(x, weight)
     if layout == "whole rows":
         return SplitMatrix.of(weight, most=0).prepare(x.csr, x.values)
     if kind == "blocks" and most.isdigit():
         return SplitMatrix.of(weight, most=int(most)).prepare(x.csr, x.values)
-    raise InputError(f"a layout must be dense, whole rows or blocks N (got '{layout}')")
+    raise InputError(f"a layout must be dense, whole rows, blocks N or sums first (got '{layout}')")
+
+
+def in_order(program: Program | None, layouts: Sequence[str]) -> Program | None:
+    """The program in the order that the layouts of its matrices name."""
+    if program is None or SUMS_FIRST not in layouts:
+        return program
+    found = program.summing_first()
+    if found is None:
+        rule = f"the layout '{SUMS_FIRST}' is for gcn and gin"
+        raise InputError(f"{rule} (got a gat, whose messages depend on products); choose another")
+    return found
 
 
 def fastest(x: Features, weight: Tensor) -> tuple[str, dict[str, float]]:
     """The layout with the shortest median of a few interleaved trials, and each one's milliseconds."""
-    density = x.num_nonzero / max(1, x.num_nodes * x.num_features)
     names = ["whole rows", *(f"blocks {most}" for most in _MOST)]
-    if density >= _DENSE_FROM:
+    if _density(x) >= _DENSE_FROM:
         names.append("dense")
-    stored = {name: store(x, weight, name) for name in names}
-    for rows in stored.values():
-        rows.product()  # compiled and in the cache
-    spent: dict[str, list[float]] = {name: [] for name in names}
+    return race({name: store(x, weight, name).product for name in names}, x.device)
+
+
+def fastest_order(
+    program: Program | None, layouts: Sequence[str], x: Features, hops: Sequence[Hop], score: Tensor | None
+) -> tuple[tuple[str, ...], dict[str, float]]:
+    """These layouts, or "sums first" if all nodes' class scores come sooner then; and the trials' milliseconds.
+
+    It is tried with dense features of which fewer are read than there are live units: there is less to be summed up
+    for new features too.
+    """
+    other = program.summing_first() if program is not None and _density(x) >= _DENSE_FROM else None
+    if program is None or other is None or other.matrices[0].shape[1] >= program.live_units:
+        return tuple(layouts), {}
+    name, spent = race(
+        {
+            "products first": _answer(program, layouts, x, hops, score),
+            SUMS_FIRST: _answer(other, (SUMS_FIRST,), x, hops, score),
+        },
+        x.device,
+    )
+    return ((SUMS_FIRST,) if name == SUMS_FIRST else tuple(layouts)), spent
+
+
+def _answer(
+    program: Program, layouts: Sequence[str], x: Features, hops: Sequence[Hop], score: Tensor | None
+) -> Callable[[], Tensor]:
+    """What computes the class scores."""
+    first, second = hops
+    rows = [store(x, matrix, layout) for matrix, layout in zip(program.matrices, layouts, strict=True)]
+    finish = program.prepare(first, second, score)
+    return lambda: finish([each.product for each in rows])
+
+
+def race(works: Mapping[str, Callable[[], Tensor]], device: torch.device) -> tuple[str, dict[str, float]]:
+    """The quickest by the median of a few interleaved trials, and each one's milliseconds."""
+    for work in works.values():
+        work()  # compiled and in the cache
+    spent: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(_REPEATS):
-        for name, rows in stored.items():
-            spent[name].append(_seconds(rows.product, x.device))
+        for name, work in works.items():
+            spent[name].append(_seconds(work, device))
     medians = {name: 1000 * median(found) for name, found in spent.items()}
     return min(medians, key=lambda name: medians[name]), medians
+
+
+def _density(x: Features) -> float:
+    return x.num_nonzero / max(1, x.num_nodes * x.num_features)
 
 
 def _seconds(work: Callable[[], Tensor], device: torch.device) -> float:

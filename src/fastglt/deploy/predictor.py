@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastglt.deploy.compact import known
 from fastglt.deploy.layouts import Rows, store
 from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
-from fastglt.models import Network
+from fastglt.models import Network, PyGNetwork
 
 _DEPTH = 2  # hops of our backbones
 
@@ -30,7 +31,7 @@ class Predictor:
     x: Features
     score: Tensor | None  # of each edge that is left
     program: Program | None  # None: the network itself is run
-    layouts: tuple[str, ...] = ()  # of the program's matrices
+    layouts: tuple[str, ...] = ()  # of the program's matrices, or of a user's linear layers
     trials: Mapping[str, float] | None = None  # milliseconds of the layouts that were tried
     rows: tuple[Rows, ...] | None = None  # the features in these layouts; None: stored when they are needed
 
@@ -42,7 +43,8 @@ class Predictor:
         """
         chosen = None if nodes is None else self._check(nodes)
         if self.program is None:
-            return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
+            with known(self.x):
+                return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
             return self._finish([rows.product for rows in self._rows])
         first, second = self.graph.hops(chosen, depth=_DEPTH)
@@ -59,15 +61,18 @@ class Predictor:
     def with_features(self, x: Tensor) -> "Predictor":
         """The same with other features for its nodes."""
         self._check_features(x, self.graph.num_nodes)
-        return replace(self, x=Features(x.to(self.x.device).float()), rows=None)
+        own = x.detach().to(self.x.device, torch.float32, copy=True)
+        return replace(self, x=Features(own), rows=None)
 
     def with_nodes(self, x: Tensor, edge_index: Tensor) -> "Predictor":
         """The same with more nodes: their features, and edges that have at least one of them.
 
-        They are numbered on from the nodes that are there. Their edges are kept, with a score of 1; one column for
-        each is enough in an undirected graph.
+        They are numbered on from the nodes that are there. Their edges are kept, with a score of 1, and each counts
+        once; one column for each is enough in an undirected graph.
         """
         self._check_features(x, None)
+        if isinstance(self.network, PyGNetwork):
+            _refuse_edge_values(self.graph)
         graph, score = _grow(self.graph, self.score, x.shape[0], edge_index.to(self.graph.edges.device))
         x = x.to(self.x.device).float()
         if self.program is None:
@@ -126,7 +131,7 @@ class Predictor:
         wrong = chosen[(chosen < 0) | (chosen >= self.graph.num_nodes)]
         if wrong.numel():
             raise InputError(f"nodes must lie in 0 … {self.graph.num_nodes - 1} (got {int(wrong[0])})")
-        return chosen.long()
+        return chosen.long().clone()  # hops are remembered by the tensor, which its owner may write into
 
     def _check_features(self, x: Tensor, rows: int | None) -> None:
         expected = (x.shape[0] if rows is None else rows, self.x.num_features)
@@ -136,17 +141,20 @@ class Predictor:
             raise InputError("the features must be finite (got NaN or infinity)")
 
 
-def _grow(graph: Graph, score: Tensor | None, count: int, edge_index: Tensor) -> tuple[Graph, Tensor | None]:
-    """A graph with so many more nodes and with edges that have one of them; the scores follow."""
+def _refuse_edge_values(graph: Graph) -> None:
     if graph.edge_attr is not None or graph.edge_weight is not None:
         raise InputError("nodes cannot be added to a graph with edge_attr or edge_weight; compile with new data")
+
+
+def _grow(graph: Graph, score: Tensor | None, count: int, edge_index: Tensor) -> tuple[Graph, Tensor | None]:
+    """A graph with so many more nodes and with edges that have one of them; the scores follow."""
     before, total = graph.num_nodes, graph.num_nodes + count
     if edge_index.numel() and bool((edge_index < before).all(0).any()):
         raise InputError(
             f"every new edge must have one of the new nodes, {before} … {total - 1} (got one that has none)"
         )
     both = edge_index if graph.directed else torch.cat([edge_index, edge_index.flip(0)], 1)
-    columns = torch.cat([graph.edge_index, both], 1)
+    columns = torch.cat([graph.edge_index, torch.unique(both, dim=1)], 1)
     grown = Graph.from_edge_index(columns, total, directed=graph.directed)
     if score is None:
         return grown, None

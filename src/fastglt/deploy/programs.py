@@ -6,6 +6,7 @@ every node, which is added once where it is read. Features that no weight reads 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fastglt.kernels import attention, head_dots
-from fastglt.kernels.frozen import AT_ONCE, Sums, narrow_sums, padded, projection
+from fastglt.kernels.frozen import AT_ONCE, Sums, Units, narrow_sums, padded, projection
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
@@ -100,6 +101,10 @@ class Program(ABC):
         A soft edge score multiplies each message once more.
         """
 
+    def summing_first(self) -> "Program | None":
+        """The same with features summed up before they are multiplied; None if messages depend on products."""
+        return None
+
     @staticmethod
     def of(network: Network) -> "Program | None":
         """The program of a network as it is now; None if there is none for its kind or shape."""
@@ -113,24 +118,69 @@ class Program(ABC):
         return None
 
 
-class GCNProgram(Program):
+class FixedMessages(Program):
+    """Messages that are known before the features are: A·(X·W) may as well be computed as (A·X)·W.
+
+    The features that are read come in the products' place then. Their sums are kept, and as long as the features
+    stay the same, a call starts from them.
+    """
+
+    _units: Units | None = None  # that read sums of features; None: sums of products
+
+    def __init__(self, hidden: Hidden, into: Tensor, bias: Tensor, out: Tensor) -> None:
+        (self._part,) = hidden.parts(into, bias, out)
+        self.matrices, self.live_units = (self._part.into,), hidden.live.numel()
+
+    def summing_first(self) -> "FixedMessages":
+        """The same with features summed up before they are multiplied."""
+        found, part = copy(self), self._part
+        used, live = part.into.any(1).nonzero().squeeze(1), part.into.any(0)
+        picks = part.into.new_zeros(part.into.shape[0], used.numel())
+        picks[used, torch.arange(used.numel(), device=used.device)] = 1
+        found._part = replace(part, into=part.into[used])
+        found._units = Units(
+            into=found._part.into[:, live], bias=part.bias[live], out=part.out[live], shift=part.shift
+        )
+        found.matrices = (picks,)
+        return found
+
+    def _hidden(self, hop: Hop, values: Tensor) -> Callable[[Tensor], Tensor]:
+        """From products, or features, of the senders to what the receivers' hidden units add to the outputs."""
+        if self._units is not None:
+            return _KeptSums(self._units, hop, values)
+        run = self._part.projection(hop, "relu")
+        return lambda products: run(values, products)
+
+
+class _KeptSums:
+    """From features to what the hidden units that read their sums add; sums of the last features are kept."""
+
+    def __init__(self, units: Units, hop: Hop, values: Tensor) -> None:
+        self._units, self._hop, self._values = units, hop, values
+        self._kept: tuple[Tensor, Callable[[], Tensor]] | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self._kept is None or self._kept[0] is not x:
+            self._kept = (x, self._units.prepare(self._hop.csr, self._values, x))
+        return self._kept[1]()
+
+
+class GCNProgram(FixedMessages):
     """Â·(relu(Â·z + b)·W + shift) + b."""
 
     def __init__(self, state: State) -> None:
         into, out, bias = state["layer1.weight"], state["layer2.weight"], state["layer1.bias"]
-        hidden = Hidden.of(into, bias, out, "relu")
-        (self._part,) = hidden.parts(into, bias, out)
-        self.matrices, self.live_units = (self._part.into,), hidden.live.numel()
+        super().__init__(Hidden.of(into, bias, out, "relu"), into, bias, out)
         self._last, self._classes = padded(state["layer2.bias"]), out.shape[1]
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
         """The hidden units are multiplied by W while they are at hand, and never written down."""
         norms = [_scored(hop.symmetric_norm, hop, score).unsqueeze(1) for hop in (first, second)]
-        hidden, last = self._part.projection(first, "relu"), narrow_sums(second.csr, self._last)
-        return lambda products: last(norms[1], hidden(norms[0], products[0]()))[:, : self._classes]
+        hidden, last = self._hidden(first, norms[0]), narrow_sums(second.csr, self._last)
+        return lambda products: last(norms[1], hidden(products[0]()))[:, : self._classes]
 
 
-class GINProgram(Program):
+class GINProgram(FixedMessages):
     """The mean of a read-out of the hidden units and of a second hop over their product with another matrix."""
 
     def __init__(self, state: State, *, mean: bool) -> None:
@@ -141,8 +191,7 @@ class GINProgram(Program):
         hidden = Hidden.of(into, bias, out, "relu")
         readout = padded(state["bias_readout"])
         hidden = replace(hidden, shift=hidden.shift + torch.cat([torch.zeros_like(readout), readout]))
-        (self._part,) = hidden.parts(into, bias, out)
-        self.matrices, self.live_units = (self._part.into,), hidden.live.numel()
+        super().__init__(hidden, into, bias, out)
         self._last, self._mean = padded(state["layer2.bias"]), mean
         self._eps = state["layer1.eps"], state["layer2.eps"]
 
@@ -152,10 +201,10 @@ class GINProgram(Program):
         for hop, eps in zip((first, second), self._eps, strict=True):
             norm = hop.mean_norm if self._mean else hop.sum_norm
             norms.append((_scored(norm, hop, score) + (1 + eps) * hop.is_loop).unsqueeze(1))
-        hidden, last = self._part.projection(first, "relu"), narrow_sums(second.csr, self._last)
+        hidden, last = self._hidden(first, norms[0]), narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
-            passed, read = hidden(norms[0], products[0]()).chunk(2, dim=1)
+            passed, read = hidden(products[0]()).chunk(2, dim=1)
             total = second.of_receivers(read) + last(norms[1], passed)
             return total[:, : self._classes] / 2
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fastglt.errors import InputError
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
 from fastglt.kernels.table import Table, backend
@@ -170,12 +171,15 @@ def _by_head(values: Tensor) -> Tensor:
 
 
 def _server(x: Tensor, preferred: str) -> Any:
-    """The back end for a tensor: the forced one, else the preferred; loops are for CPUs only."""
+    """The back end for a tensor: the forced one, else the preferred; loops are for CPUs only.
+
+    Elsewhere PyTorch's own sparse products come first, if it has them there: no message is ever written down.
+    """
     name = backend()
     if name == "auto":
         name = preferred
     if name == "numba" and x.device.type != "cpu":
-        name = "plain"
+        name = "torch" if x.is_cuda else "plain"
     return _load(name)
 
 
@@ -205,6 +209,11 @@ class _Aggregate(torch.autograd.Function):
         drop: Drop | None,
         known: Tensor | None,
     ) -> Tensor:
+        if dense.shape[0] != csr.num_columns or values.shape[0] != csr.num_entries:
+            raise InputError(
+                f"a product must have a row for each of {csr.num_columns} columns and a value for each of "
+                f"{csr.num_entries} entries (got {dense.shape[0]} rows and {values.shape[0]} values)"
+            )
         out = known
         if out is None:
             out = _for("spmm", dense).aggregate(csr, values, dense, bias, activation, drop)

@@ -10,12 +10,15 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fastglt.kernels import _server
+from fastglt.kernels import _server, spmm
 from fastglt.kernels.csr import CSR
 
 Sums = Callable[[Tensor, Tensor], Tensor]  # of a matrix's rows, from values [entries, heads] and the matrix
 LANES = 8  # columns of few that are summed at once
 AT_ONCE = 16  # columns of many that are added at once: rows of a multiple of that leave no rest
+_FEW = 4 * LANES  # columns, up to which they are summed LANES at a time
+_NEAR = 2**20  # numbers of hidden units that are held at a time
+_SPARSE_UP_TO = 0.25  # share of weights that are left, up to which only those are read
 
 
 def projection(
@@ -52,6 +55,65 @@ def padded(tensor: Tensor) -> Tensor:
     (torch.Size([2, 8]), torch.Size([16]))
     """
     return torch.nn.functional.pad(tensor, (0, -tensor.shape[-1] % LANES))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Units:
+    """Hidden units that read sums of features: ``relu((csr(values) · x) · into + bias) · out + shift``.
+
+    The sums are stored column by column, so many rows at a time that their units stay near: a weight that is left
+    multiplies a whole column of them, and a weight that is gone costs nothing.
+    """
+
+    into: Tensor  # [features, units]
+    bias: Tensor  # [units]
+    out: Tensor  # [units, outputs]
+    shift: Tensor  # [outputs]
+
+    def prepare(self, csr: CSR, values: Tensor, x: Tensor) -> Callable[[], Tensor]:
+        """Sum the features up now; what is left to do comes with each call."""
+        at_a_time = max(1, _NEAR // max(1, self.bias.numel()))
+        places = range(0, csr.num_rows, at_a_time)
+        blocks = [_sums(csr, values, x, low, low + at_a_time).t().contiguous() for low in places]
+        into, bias, out, shift = self._into, self.bias.unsqueeze(1), self._out, self.shift
+
+        def run() -> Tensor:
+            found = shift.new_empty(csr.num_rows, shift.numel())
+            for low, block in zip(places, blocks, strict=True):
+                hidden = into(block).add_(bias).relu_()
+                torch.add(out(hidden).t(), shift, out=found[low : low + at_a_time])
+            return found
+
+        return run
+
+    @cached_property
+    def _into(self) -> Callable[[Tensor], Tensor]:
+        return _from_left(self.into.t())
+
+    @cached_property
+    def _out(self) -> Callable[[Tensor], Tensor]:
+        return _from_left(self.out.t())
+
+
+def _sums(csr: CSR, values: Tensor, x: Tensor, low: int, high: int) -> Tensor:
+    """Some rows of ``csr(values) · x``."""
+    indptr = csr.indptr[low : high + 1]
+    begin, end = int(indptr[0]), int(indptr[-1])
+    rows = CSR(indptr=indptr - begin, indices=csr.indices[begin:end], num_columns=csr.num_columns)
+    if x.shape[1] > _FEW:
+        return spmm(rows, values[begin:end], x)
+    return narrow_sums(rows, padded(x.new_zeros(x.shape[1])))(values[begin:end], padded(x))[:, : x.shape[1]]
+
+
+def _from_left(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """A matrix times what it is given; of one that is mostly zeros only the others are stored."""
+    if int(matrix.count_nonzero()) > _SPARSE_UP_TO * matrix.numel():
+        whole = matrix.contiguous()
+        return lambda dense: whole @ dense
+    rows, columns = matrix.nonzero().unbind(1)
+    csr, order = CSR.from_entries(rows, columns, (matrix.shape[0], matrix.shape[1]))
+    values = matrix[rows, columns][order]
+    return lambda dense: spmm(csr, values, dense)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
+from fastglt.deploy.compact import expand
 from fastglt.deploy.exports.portable import portable
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError, MachineError
@@ -66,7 +67,9 @@ class UsersModel(nn.Module):
 
     def __init__(self, network: PyGNetwork, predictor: Predictor) -> None:
         super().__init__()
-        self.network, self.graph = copy.deepcopy(network).cpu(), predictor.graph.to("cpu")
+        self.network, self.graph = copy.deepcopy(network), predictor.graph.to("cpu")
+        expand(self.network)
+        self.network.cpu()
         if predictor.score is None:
             return
         edges = self.graph.column_edge[self.graph.column_edge < self.graph.num_edges]  # self-loops come last
