@@ -103,7 +103,7 @@ def test_a_store_that_may_not_be_written_can_be_read(store: Store, monkeypatch: 
     before = sorted(folder.iterdir())
     assert [row["seed"] for row in Store(store.path).rows()] == [4]
     assert sorted(folder.iterdir()) == before
-    with pytest.raises(MachineError, match="cannot write .* permission is denied"):
+    with pytest.raises(MachineError, match=r"cannot write .* permission is denied"):
         store.record(entry(settings={"seed": 5}))
     folder.chmod(0o755)
 

@@ -127,7 +127,7 @@ def test_units_that_nobody_reads_are_not_computed() -> None:
 def test_a_trial_of_the_whole_answer_decides_and_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given_data = data()
     ticket = find_ticket(name, given_data, weight_sparsity=0.3, hidden=64, budget=BUDGET, isolated=False)
-    race = layouts._race
+    race = layouts.race
     for winner in ("products first", SUMS_FIRST):
 
         def decided(works: dict[str, object], device: torch.device, winner: str = winner) -> object:
@@ -135,7 +135,7 @@ def test_a_trial_of_the_whole_answer_decides_and_is_recorded(name: str, monkeypa
                 return race(works, device)  # type: ignore[arg-type]
             return winner, {key: float(key != winner) for key in works}
 
-        monkeypatch.setattr(layouts, "_race", decided)
+        monkeypatch.setattr(layouts, "race", decided)
         predictor = compile_ticket(ticket, given_data)
         assert (predictor.layouts == (SUMS_FIRST,)) == (winner == SUMS_FIRST)
         assert predictor.trials is not None
