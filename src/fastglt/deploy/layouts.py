@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,26 +15,13 @@ from fastglt.deploy.programs import Program
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import SplitMatrix
+from fastglt.kernels.frozen import SplitMatrix, SplitRows
 from fastglt.messages import Hop
 
 SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied
 _REPEATS = 5
 _MOST = (8, 16, 32, 64, 128)  # blocks of a row that is not stored whole
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
-
-
-class Rows(Protocol):
-    """The features of some nodes, ready to be multiplied."""
-
-    def take(self, rows: Tensor) -> "Rows":
-        """Some of them."""
-
-    def append(self, csr: CSR, values: Tensor) -> "Rows":
-        """Those of more nodes, given by their non-zeros, after them."""
-
-    def product(self) -> Tensor:
-        """Times the matrix."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,6 +55,9 @@ class DenseRows:
         return self.x if self.weight is None else self.x @ self.weight
 
 
+Rows = DenseRows | SplitRows  # the features of some nodes, ready to be multiplied
+
+
 def store(x: Features, weight: Tensor, layout: str) -> Rows:
     """Features and a weight matrix in a layout: "dense", "whole rows", or "blocks 32" for rows of at most 32.
 
@@ -83,6 +72,13 @@ def store(x: Features, weight: Tensor, layout: str) -> Rows:
     if kind == "blocks" and most.isdigit():
         return SplitMatrix.of(weight, most=int(most)).prepare(x.csr, x.values)
     raise InputError(f"a layout must be dense, whole rows, blocks N or sums first (got '{layout}')")
+
+
+def restore(rows: Rows, x: Features) -> Rows:
+    """Other features in the place of these, for the same matrix."""
+    if isinstance(rows, DenseRows):
+        return replace(rows, x=x.dense[:, rows.used].contiguous())
+    return rows.matrix.prepare(x.csr, x.values)
 
 
 def in_order(program: Program | None, layouts: Sequence[str]) -> Program | None:

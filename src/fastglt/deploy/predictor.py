@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fastglt.deploy.compact import known
-from fastglt.deploy.layouts import Rows, store
+from fastglt.deploy.layouts import Rows, restore, store
 from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
 from fastglt.features import Features
@@ -61,8 +61,9 @@ class Predictor:
     def with_features(self, x: Tensor) -> "Predictor":
         """The same with other features for its nodes."""
         self._check_features(x, self.graph.num_nodes)
-        own = x.detach().to(self.x.device, torch.float32, copy=True)
-        return replace(self, x=Features(own), rows=None)
+        new = Features(x.detach().to(self.x.device, torch.float32, copy=True))
+        rows = None if self.program is None else tuple(restore(rows, new) for rows in self._rows)
+        return replace(self, x=new, rows=rows)
 
     def with_nodes(self, x: Tensor, edge_index: Tensor) -> "Predictor":
         """The same with more nodes: their features, and edges that have at least one of them.
