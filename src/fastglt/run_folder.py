@@ -159,9 +159,9 @@ class RunFolder(Journal):
     def _refuse_foreign(self) -> None:
         """Nothing of another run is ever overwritten."""
         with disk_errors(self.path, "read"):
-            names = os.listdir(self.path) if self.path.is_dir() else []
-            is_file = not names and self.path.is_file()
-        if is_file:
+            is_folder = self.path.is_dir()
+            names, in_the_way = os.listdir(self.path) if is_folder else [], not is_folder and self.path.exists()
+        if in_the_way:
             raise InputError(
                 f"the run's folder must be a folder (got the file '{self.path}'); choose another --out"
             )

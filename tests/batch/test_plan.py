@@ -101,13 +101,13 @@ def test_the_plain_twin_of_distilled_tickets_is_that_of_plain_ones(tmp_path: Pat
 
 
 def test_runs_without_a_teacher_have_the_keys_they_always_had() -> None:
-    """Digests from before there were teachers; version and back end apart, which are the machine's."""
+    """Digests from before there were teachers; version, back end and the digest of labels and split apart."""
     prepared = experiment().prepare()
-    pinned = {"fastglt": "", "backend": ""}
-    assert settings_digest({**prepared.settings, **pinned}) == "67115266"
-    assert settings_digest({**prepared.dense_settings, **pinned}) == "14d28d5f"
-    assert key_of({**prepared.settings, **pinned}).startswith("1cfe76bc94fd5a39")
-    assert key_of({**prepared.dense_settings, **pinned}).startswith("e9a9b6e5a5f8c0bb")
+    pinned = {"fastglt": "", "backend": "", "labels_and_split": ""}
+    assert settings_digest({**prepared.settings, **pinned}) == "07d018c0"
+    assert settings_digest({**prepared.dense_settings, **pinned}) == "f984827b"
+    assert key_of({**prepared.settings, **pinned}).startswith("24a764b052b3db61")
+    assert key_of({**prepared.dense_settings, **pinned}).startswith("e37a79ca58a188cf")
 
 
 def test_each_seed_has_its_own_network(tmp_path: Path) -> None:
