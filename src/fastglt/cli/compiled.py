@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, task_of
-from fastglt.errors import InputError
+from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, refuse_users_model, task_of
 
 if TYPE_CHECKING:
     from fastglt.deploy import Predictor
@@ -41,11 +40,7 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task]":
     from fastglt.task import Task
 
     ticket, file = open_ticket(path)
-    if ticket.model["name"] == "pyg":
-        raise InputError(
-            f"the command line takes tickets of gcn, gin and gat (got a user's model, {ticket.model['class']}); "
-            "fastglt.compile_ticket(ticket, data, model) takes it in Python"
-        )
+    refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
     dataset = dataset_of(file, graph.dataset, graph.split_seed, graph.data_root, directed=graph.directed)
     if graph.other_graph:
         task = Task.from_tensors(dataset.tensors, metric=dataset.metric)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastglt.cli.measuring import Kept, Measurement, Pairs
 from fastglt.cli.options import as_file_name
-from fastglt.cli.tickets import dataset_of, open_ticket, run_settings
-from fastglt.errors import InputError
+from fastglt.cli.tickets import dataset_of, open_ticket, refuse_users_model, run_settings
 
 if TYPE_CHECKING:
     from fastglt.bench import Note
@@ -30,8 +29,7 @@ def measurements_of(pairs: Pairs, tickets: Sequence[Path], kept: Kept, *, repeat
 
 def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
     ticket, file = open_ticket(path)
-    if ticket.model["name"] == "pyg":
-        raise InputError("a user's model cannot be rebuilt from its ticket; time fastglt.compile_ticket in Python")
+    refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
     dataset = dataset_of(file, pairs.datasets, None, pairs.data_root, directed=pairs.directed)
     what = {"dataset": dataset.name, "model": str(ticket.model["name"]), "ticket": str(file)}
     measure = partial(_measure, pairs, file, pairs.datasets or dataset.name, repeats)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fastglt.cli.tickets import dataset_of, open_ticket, run_settings, task_of
-from fastglt.errors import InputError
+from fastglt.cli.tickets import dataset_of, open_ticket, refuse_users_model, run_settings, task_of
 
 if TYPE_CHECKING:
     from fastglt.judge import Contest, Verdict
@@ -73,11 +72,7 @@ class Loader:
         from fastglt.judge import Contest
 
         ticket, file = open_ticket(path)
-        if ticket.model["name"] == "pyg":
-            raise InputError(
-                f"the command line can only build fastglt's own models (got '{path}' of a user's model, "
-                f"{ticket.model['class']}); use fastglt.evaluate(ticket, model, data) in Python"
-            )
+        refuse_users_model(ticket, "fastglt.evaluate(ticket, model, data)")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             name, task = self._task(ticket, file)

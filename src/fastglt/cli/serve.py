@@ -11,7 +11,7 @@ import typer
 from fastglt.cli import arguments
 from fastglt.cli.arguments import RUN
 from fastglt.cli.gather import gather
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, task_of
+from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, refuse_users_model, task_of
 from fastglt.errors import MachineError
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def serve(
     set_threads(threads or available_threads())
     with listen(host, port) as listening:  # a port that is taken is told before anything is compiled
         found, path = open_ticket(ticket)
+        refuse_users_model(found, "fastglt.serve.make_app(predictor)")
         task = task_of(found, dataset_of(path, dataset, split_seed, data_root, directed=directed))
         predictor = compile_for(found, task.graph, task.x)
         app = make_app(predictor, limits=limits, ticket=hashlib.sha256(path.read_bytes()).hexdigest())

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from fastglt.cli.facts import histogram, short
 from fastglt.cli.tables import percent
-from fastglt.errors import InputError
+from fastglt.cli.tickets import refuse_users_model
 from fastglt.tables import empty_table, print_wide
 
 if TYPE_CHECKING:
@@ -26,12 +26,7 @@ def cost_facts(ticket: "Ticket", path: Path, task: "Task") -> dict[str, Any]:
     from fastglt.judge.cost import count_macs, dense_file_bytes
     from fastglt.masks import Masks
 
-    if ticket.model["name"] == "pyg":
-        owner = ticket.model["class"]
-        raise InputError(
-            f"--cost is for fastglt's own backbones (got a user's model, {owner}); "
-            "in Python, fastglt.judge.count_macs takes that model as well"
-        )
+    refuse_users_model(ticket, "fastglt.judge.count_macs")
     network, masks = restore_start(ticket, None)
     full = Masks.full(task.graph.num_edges, network.weight_shapes)
     return {

@@ -34,6 +34,13 @@ def open_ticket(path: Path) -> "tuple[Ticket, Path]":
     return load(file), file
 
 
+def refuse_users_model(ticket: "Ticket", instead: str) -> None:
+    """A ticket does not have a user's model in it, only its weights."""
+    if ticket.model["name"] == "pyg":
+        rule = f"the command line can only build fastglt's own models (got a user's, {ticket.model['class']})"
+        raise InputError(f"{rule}; use {instead} in Python")
+
+
 def run_settings(file: Path) -> dict[str, Any]:
     """The settings of the run that left a ticket; nothing where no run.json tells."""
     folder = file.resolve().parent
