@@ -43,9 +43,8 @@ def test_masks_of_different_shape_or_kind_are_not_equal() -> None:
     assert Mask([1, 0]) != [1, 0]
 
 
-def test_what_a_mask_loses() -> None:
-    assert Mask([1, 1, 1, 0, 0]).lost(Mask([1, 0, 0, 1, 0])).tolist() == [1, 2]
-    assert Mask(torch.ones(2, 2)).lost(Mask(torch.eye(2))).tolist() == [1, 2]
+def test_difference_counts_what_went_and_what_came() -> None:
+    assert Mask.difference(Mask([1, 1, 1, 0, 0]), Mask([1, 0, 0, 1, 0])) == (2, 1)
 
 
 def test_of_size_passes_a_fitting_vector_and_refuses_the_rest() -> None:

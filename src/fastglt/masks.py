@@ -37,14 +37,11 @@ class Mask:
         """Keep everything."""
         return Mask(torch.ones(tuple(shape), dtype=torch.bool))
 
-    def lost(self, after: "Mask") -> Tensor:
-        """Which elements the next mask drops, as places in the flattened one.
-
-        >>> Mask([1, 1, 0]).lost(Mask([1, 0, 1])).tolist()
-        [1]
-        """
-        gone = self.kept.cpu().numpy() > after.kept.cpu().numpy()
-        return torch.from_numpy(np.flatnonzero(gone))
+    @staticmethod
+    def difference(before: "Mask", after: "Mask") -> tuple[int, int]:
+        """How many elements went and how many came from one mask to the next."""
+        both = _count(before.kept & after.kept)
+        return before.count - both, after.count - both
 
     @property
     def shape(self) -> tuple[int, ...]:

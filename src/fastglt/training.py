@@ -18,7 +18,7 @@ from fastglt.distillation import Teacher
 from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
 from fastglt.kernels import zero_outside
-from fastglt.masks import Masks
+from fastglt.masks import Mask, Masks
 from fastglt.models.base import Network
 from fastglt.optimizer import Adam, Limits, Product
 from fastglt.records import EpochRecord, Scores, Snapshot
@@ -189,24 +189,22 @@ class Training:
 
     def revise(self, masks: Masks) -> None:
         """Change the hard masks between two epochs, and note in the history what went and what returned."""
-        before, edges = self.masks, self.masks.edges.lost(masks.edges).numel()
-        lost = {name: self.masks.weights[name].lost(mask) for name, mask in masks.weights.items()}
-        self.apply(masks, None if self.regrow else lost)
+        edges = Mask.difference(self.masks.edges, masks.edges)
+        weights = [Mask.difference(self.masks.weights[name], mask) for name, mask in masks.weights.items()]
+        self.apply(masks)
         if self.history:
-            weights = sum(places.numel() for places in lost.values())
             self.history[-1] = replace(
                 self.history[-1],
-                edges_dropped=edges,
-                edges_grown=edges + masks.edges.count - before.edges.count,
-                weights_dropped=weights,
-                weights_grown=weights + masks.weights_kept - before.weights_kept,
+                edges_dropped=edges[0],
+                edges_grown=edges[1],
+                weights_dropped=sum(dropped for dropped, _ in weights),
+                weights_grown=sum(grown for _, grown in weights),
             )
 
-    def apply(self, masks: Masks, lost: Mapping[str, Tensor] | None = None) -> None:
+    def apply(self, masks: Masks) -> None:
         """Put hard masks in force: pruned edges leave the graph, pruned weights are zero.
 
-        So are their moments, unless they may regrow at any step. What has been zero before need not be looked at if
-        it is known where the masks in force `lost` weights.
+        So are their moments, unless they may regrow at any step.
         """
         for name, mask in masks.weights.items():
             if mask.shape != tuple(self.weights[name].shape):
@@ -224,10 +222,7 @@ class Training:
         with torch.no_grad():
             for name, kept in self._kept_weights.items():
                 for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
-                    if lost is None or not tensor.is_contiguous():
-                        zero_outside(tensor, kept)
-                    else:
-                        tensor.view(-1)[lost[name].to(device)] = 0.0
+                    zero_outside(tensor, kept)
             if self.edge_score is not None:
                 for moment in self._moments(self.edge_score):
                     moment.mul_(masks.edges.kept.to(device))
