@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.masks import Mask, Masks, flatten, unflatten
+from fastglt.masks import Mask, Masks, as_vector, flatten, lay_side_by_side, unflatten
 from tests.helpers import randn
 
 
@@ -88,3 +88,31 @@ def test_unflatten_is_the_inverse_of_flatten(shapes: list[list[int]]) -> None:
 
 def test_flatten_keeps_the_mappings_order() -> None:
     assert flatten({"b": torch.tensor([[1, 2], [3, 4]]), "a": torch.tensor([5])}).tolist() == [1, 2, 3, 4, 5]
+
+
+def test_tensors_side_by_side_are_one_vector_without_a_copy() -> None:
+    tensors = {"b": torch.tensor([[1.0, 2.0], [3.0, 4.0]]), "a": torch.tensor([5.0])}
+    apart = as_vector(tensors)
+    lay_side_by_side(tensors)
+    vector = as_vector(tensors)
+    assert vector.tolist() == apart.tolist() == [1, 2, 3, 4, 5]
+    tensors["a"][0] = 6
+    tensors["b"][0, 1] = 7
+    assert vector.tolist() == [1, 7, 3, 4, 6]
+    assert apart.tolist() == [1, 2, 3, 4, 5], "a copy"
+
+
+def test_only_neighbours_in_order_are_one_vector() -> None:
+    whole = torch.arange(6.0)
+    for parts in ([whole[3:], whole[:3]], [whole[:2], whole[3:]], [whole[::2], whole[1::2]]):
+        vector = as_vector(dict(zip("ab", parts, strict=True)))
+        assert vector.tolist() == torch.cat(parts).tolist()
+        assert vector.untyped_storage().data_ptr() != whole.untyped_storage().data_ptr()
+    assert as_vector({}).numel() == 0
+
+
+def test_tensors_of_several_types_stay_where_they_are() -> None:
+    tensors = {"a": torch.tensor([1.0]), "b": torch.tensor([2.0], dtype=torch.float64)}
+    lay_side_by_side(tensors)
+    assert [tensor.dtype for tensor in tensors.values()] == [torch.float32, torch.float64]
+    assert as_vector(tensors).tolist() == [1, 2]

@@ -172,3 +172,25 @@ def test_edge_peripherality_by_hand(drawn: Graph) -> None:
 def test_low_degrees_promise_most(drawn: Graph) -> None:
     promise = EDGE_POTENTIALS["degree"](drawn, drawn)
     assert promise.tolist() == [-2.5, -2.5, -2.5, -2, -1.5]
+
+
+@pytest.mark.parametrize(("drop", "grow"), [(0, 0), (70, 0), (0, 300), (900, 40), (1, 9000), (1000, 1)])
+def test_a_swap_takes_what_sorting_everything_takes(drop: int, grow: int) -> None:
+    draws = torch.Generator().manual_seed(drop + grow)
+    kept = torch.zeros(10_000, dtype=torch.bool)
+    kept[torch.randperm(10_000, generator=draws)[:1000]] = True
+    strength, potential = torch.randn(10_000, generator=draws), torch.rand(10_000, generator=draws)
+    after = swapped(kept, Swap(drop, grow), strength=strength, potential=potential, seed=0)
+    weak = strength.abs().masked_fill(~kept, torch.inf).argsort()[:drop]
+    promising = potential.masked_fill(kept, -torch.inf).argsort(descending=True)[:grow]
+    assert set((kept & ~after).nonzero().flatten().tolist()) == set(weak.tolist())
+    assert set((after & ~kept).nonzero().flatten().tolist()) == set(promising.tolist())
+
+
+def test_a_swap_is_right_where_a_sample_misleads() -> None:
+    potential = torch.zeros(1000)
+    potential[::61] = 1.0  # all that the sample sees
+    potential[7] = 0.5
+    kept = torch.zeros(1000, dtype=torch.bool)
+    after = swapped(kept, Swap(0, 18), strength=potential, potential=potential, seed=0)
+    assert after.nonzero().flatten().tolist() == sorted([7, *range(0, 1000, 61)])

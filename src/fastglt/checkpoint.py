@@ -66,7 +66,9 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
             training.edge_score.copy_(edge_score)
         for name, value in weight_score.items():
             training.weight_score[name].copy_(value)
-    training.gradient_sum, training.memory = gradients, _below(tensors, "memory/")
+        for name, value in gradients.items():
+            training.gradient_sum[name].copy_(value)
+    training.memory = _below(tensors, "memory/")
     training.apply(_unpack_masks(tensors, "masks"))
     for index, parameter in enumerate(training.optimizer):
         state = _below(tensors, f"adam/{index}/")

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
+from fastglt.kernels import places
 from fastglt.masks import Mask
-from fastglt.messages import Hop, every_message
+from fastglt.messages import Hop, every_message, renumbered
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -40,7 +41,7 @@ class Graph:
     column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
     edge_attr: Tensor | None = None  # [columns, ...]
     edge_weight: Tensor | None = None  # [columns]
-    _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, and what was kept
+    _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, new edge ids
     _hops: dict[tuple[int, int], "_Hops"] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -122,17 +123,18 @@ class Graph:
         kept = mask.of_size(self.num_edges).kept.to(self.edges.device)
         if bool(kept.all()):
             return self
-        new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
-        keep_column = torch.cat([kept, kept.new_ones(1)])[self.column_edge]
+        new_edge = renumbered(kept)
+        numbers = new_edge.index_select(0, self.column_edge)
+        left = places(numbers >= 0)
         return Graph(
             num_nodes=self.num_nodes,
             directed=self.directed,
-            edges=self.edges[:, kept],
-            edge_index=self.edge_index[:, keep_column],
-            column_edge=new_id[self.column_edge[keep_column]],
-            edge_attr=None if self.edge_attr is None else self.edge_attr[keep_column],
-            edge_weight=None if self.edge_weight is None else self.edge_weight[keep_column],
-            _origin=(self, kept),
+            edges=self.edges.index_select(1, places(kept)),
+            edge_index=self.edge_index.index_select(1, left),
+            column_edge=numbers.index_select(0, left),
+            edge_attr=None if self.edge_attr is None else self.edge_attr[left],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[left],
+            _origin=(self, new_edge),
         )
 
     def hops(self, nodes: Tensor | None, *, depth: int) -> tuple[Hop, ...]:
@@ -150,11 +152,11 @@ class Graph:
 
     def _find_hops(self, nodes: Tensor | None, depth: int) -> tuple[Hop, ...]:
         if self._origin is not None:
-            whole_graph, kept = self._origin
+            whole_graph, new_edge = self._origin
             arrows = self.edges[1] if self.directed else self.edges.flatten()
             degree = arrows.bincount(minlength=self.num_nodes) + 1
             before = whole_graph.hops(nodes, depth=depth)
-            pruned = {id(hop): hop.prune(kept, degree) for hop in before}
+            pruned = {id(hop): hop.renumber(new_edge, degree) for hop in before}
             return tuple(pruned[id(hop)] for hop in before)
         if nodes is None:
             return (self._whole,) * depth

@@ -124,6 +124,24 @@ def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
     return torch.cat([tensor.flatten() for tensor in tensors.values()]) if tensors else torch.empty(0)
 
 
+def lay_side_by_side(tensors: Mapping[str, Tensor]) -> None:
+    """Move the numbers of tensors of one kind into one vector, so that `as_vector` need not copy them."""
+    if len({(tensor.dtype, tensor.device) for tensor in tensors.values()}) == 1:
+        for name, part in unflatten(flatten(tensors).detach(), tensors).items():
+            tensors[name].data = part
+
+
+def as_vector(tensors: Mapping[str, Tensor]) -> Tensor:
+    """`flatten` to look at: where the tensors lie side by side, their own numbers and no copy."""
+    parts = [tensor.detach() for tensor in tensors.values()]
+    places = [part.data_ptr() for part in parts]
+    ends = [place + part.nbytes for place, part in zip(places, parts, strict=True)]
+    owners = {part.untyped_storage().data_ptr() for part in parts}
+    if len(owners) == 1 and places[1:] == ends[:-1] and all(part.is_contiguous() for part in parts):
+        return parts[0].as_strided((sum(part.numel() for part in parts),), (1,))
+    return flatten(tensors).detach()
+
+
 def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of `flatten`."""
     parts = torch.split(vector, [tensor.numel() for tensor in like.values()])

@@ -6,7 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fastglt.kernels import CSR
+from fastglt.kernels import CSR, places, weigh
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +29,10 @@ class Hop:
         """Each entry's edge score; self-loops have 1."""
         return torch.cat([scores, scores.new_ones(1)]).index_select(0, self.entry_edge)
 
+    def weigh(self, norm: Tensor, scores: Tensor | None) -> Tensor:
+        """Each entry's norm times its edge's score, if there are scores."""
+        return norm if scores is None else weigh(norm, scores, self.entry_edge)
+
     def of_receivers(self, sent: Tensor) -> Tensor:
         """The receivers' rows among the senders'."""
         return sent if self.own is None else sent.index_select(0, self.own)
@@ -37,9 +41,9 @@ class Hop:
     def symmetric_norm(self) -> Tensor:
         """GCN's 1/√(d_i·d_j) for each entry."""
         scale = self.degree.float().rsqrt()
-        rows = scale if self.receivers is None else scale[self.receivers]
-        columns = scale if self.senders is None else scale[self.senders]
-        return rows[self.csr.rows] * columns[self.csr.indices]
+        rows = scale if self.receivers is None else scale.index_select(0, self.receivers)
+        columns = scale if self.senders is None else scale.index_select(0, self.senders)
+        return rows.index_select(0, self.csr.rows) * columns.index_select(0, self.csr.indices)
 
     @cached_property
     def is_loop(self) -> Tensor:
@@ -80,13 +84,21 @@ class Hop:
             own=place[nodes],
         )
 
-    def prune(self, kept: Tensor, degree: Tensor) -> "Hop":
-        """Without the edges where the boolean `kept` is false; the nodes stay."""
-        new_id = torch.cat([kept.cumsum(0) - 1, kept.sum().view(1)])
-        keep_entry = torch.cat([kept, kept.new_ones(1)])[self.entry_edge]
-        return replace(
-            self, csr=self.csr.select(keep_entry), entry_edge=new_id[self.entry_edge[keep_entry]], degree=degree
-        )
+    def renumber(self, new_edge: Tensor, degree: Tensor) -> "Hop":
+        """With the new number of each edge, and without those that have none, see `renumbered`; the nodes stay."""
+        numbers = new_edge.index_select(0, self.entry_edge)
+        left = places(numbers >= 0)
+        return replace(self, csr=self.csr.select(left), entry_edge=numbers.index_select(0, left), degree=degree)
+
+
+def renumbered(kept: Tensor) -> Tensor:
+    """The new number of each edge where the boolean `kept` is true, -1 where it is not; then that of self-loops.
+
+    >>> renumbered(torch.tensor([True, False, True])).tolist()
+    [0, -1, 1, 2]
+    """
+    every = torch.cat([kept, kept.new_ones(1)])
+    return (every.cumsum(0) - 1).masked_fill_(~every, -1)
 
 
 def every_message(edges: Tensor, looped: Tensor, *, directed: bool) -> Hop:

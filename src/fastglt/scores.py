@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fastglt.features import Features
 from fastglt.graph import Graph
+from fastglt.kernels import extremes
 from fastglt.schedules import Swap
 from fastglt.seeds import permutation
 
@@ -39,10 +40,14 @@ def _places(values: Any, count: int, seed: int, inside: Any | None, side: int) -
     if count == 0:
         return np.empty(0, dtype=np.int64)
     near = _near(values, count, inside, side)
-    found = side * values[near]
-    border = np.partition(found, count - 1)[count - 1]
-    beyond, ties = near[found < border], near[found == border]
-    return np.concatenate([beyond, ties[permutation(len(ties), seed).numpy()[: count - len(beyond)]]])
+    return near[_settle(side * values[near], count, seed)]
+
+
+def _settle(values: Any, count: int, seed: int) -> Any:
+    """The places of the `count` smallest of a few values, ties in a seeded random order."""
+    border = np.partition(values, count - 1)[count - 1]
+    below, ties = np.flatnonzero(values < border), np.flatnonzero(values == border)
+    return np.concatenate([below, ties[permutation(len(ties), seed).numpy()[: count - len(below)]]])
 
 
 _AT_A_TIME = 2**18  # edges
@@ -52,19 +57,21 @@ _SAMPLE_EVERY = 61  # odd, so that a sample of a matrix does not keep to one col
 def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
     """Where the `count` outermost values are, with few others: all beyond a guess at the innermost of them.
 
-    The guess is a quantile of a sample, with a margin. It only saves sorting: should it be too strict,
-    everything is near.
+    It only saves sorting: should the guess be too strict, everything is near.
     """
     sample = values[::_SAMPLE_EVERY] if inside is None else values[::_SAMPLE_EVERY][inside[::_SAMPLE_EVERY]]
-    size = values.size if inside is None else np.count_nonzero(inside)
-    rank = int(len(sample) * count / max(1, size) + 4 * math.sqrt(len(sample)))
-    if rank < len(sample):
-        guess = side * np.partition(side * sample, rank)[rank]
-        near = np.flatnonzero(values <= guess if side > 0 else values >= guess)
-        near = near if inside is None else near[inside[near]]
-        if len(near) >= count:
-            return near
+    guess = side * _guess(side * sample, count, values.size if inside is None else int(np.count_nonzero(inside)))
+    near = np.flatnonzero(values <= guess if side > 0 else values >= guess)
+    near = near if inside is None else near[inside[near]]
+    if len(near) >= count:
+        return near
     return np.arange(values.size) if inside is None else np.flatnonzero(inside)
+
+
+def _guess(sample: Any, count: int, size: int) -> float:
+    """What the `count` smallest of so many values hardly exceed: a quantile of a sample, with a margin."""
+    rank = int(len(sample) * count / max(1, size) + 4 * math.sqrt(len(sample)))
+    return float(np.partition(sample, rank)[rank]) if rank < len(sample) else math.inf
 
 
 def keep_largest(scores: Tensor, count: int, seed: int) -> Tensor:
@@ -84,15 +91,25 @@ def keep_random(size: int, count: int, seed: int) -> Tensor:
 def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, seed: int) -> Tensor:
     """Drop the kept elements of the smallest |strength|, regrow the pruned ones of the highest `potential`.
 
-    Both are chosen on the mask as it was, so what is dropped cannot return in the same swap. Nothing is computed
-    for pruned elements but a look at their potential: there may be many millions of them.
+    Both are chosen on the mask as it was, so what is dropped cannot return in the same swap. There may be many
+    millions of elements: one look at all of them finds the few that are sorted.
     """
-    before, after = kept.cpu().numpy(), kept.cpu().numpy().copy()
-    alive = np.flatnonzero(before)
-    weakest = _places(np.abs(strength.cpu().numpy()[alive]), swap.drop, seed, None, side=1)
-    promising = _places(potential.cpu().numpy(), swap.grow, seed + 1, ~before, side=-1)
-    after[alive[weakest]], after[promising] = False, True
-    return torch.from_numpy(after).to(kept.device)
+    kept, strength, potential = kept.cpu(), strength.cpu(), potential.cpu()
+    alive, after = int(np.count_nonzero(kept.numpy())), kept.numpy().copy()
+    some, weak, promising = (part[::_SAMPLE_EVERY].numpy() for part in (kept, strength, potential))
+    limits = (
+        _guess(np.abs(weak[some]), swap.drop, alive),
+        -_guess(-promising[~some], swap.grow, kept.numel() - alive),
+    )
+    found = extremes(kept, strength, potential, *limits)
+    if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # guesses that were too strict
+        found = extremes(kept, strength, potential, math.inf, -math.inf)
+    sizes, promises = np.abs(strength.numpy()[found[0]]), -potential.numpy()[found[1]]
+    if swap.drop:
+        after[found[0][_settle(sizes, swap.drop, seed)]] = False
+    if swap.grow:
+        after[found[1][_settle(promises, swap.grow, seed + 1)]] = True
+    return torch.from_numpy(after)
 
 
 def edge_degree(full: Graph, pruned: Graph) -> Tensor:

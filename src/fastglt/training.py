@@ -17,8 +17,8 @@ from torch.func import functional_call
 from fastglt.distillation import Teacher
 from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
-from fastglt.kernels import zero_outside
-from fastglt.masks import Mask, Masks
+from fastglt.kernels import places, zero_outside
+from fastglt.masks import Mask, Masks, lay_side_by_side
 from fastglt.models.base import Network
 from fastglt.optimizer import Adam, Limits, Product
 from fastglt.records import EpochRecord, Scores, Snapshot
@@ -63,6 +63,7 @@ class Training:
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks = Hooks()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
+        lay_side_by_side(self.weights)  # they are ranked as one
         self.edge_score: Tensor | None = None
         self.weight_score: dict[str, Tensor] = {}
         self.gradient_sum: dict[str, Tensor] = {}
@@ -108,6 +109,7 @@ class Training:
         weights = self.weights
         self.weight_score = {n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights}
         self.gradient_sum = {n: torch.zeros_like(w) for n, w in weights.items() if sum_gradients}
+        lay_side_by_side(self.gradient_sum)
         self._soft = {name: Product(weights[name], score, l1=l1[1]) for name, score in self.weight_score.items()}
         edges = [] if self.edge_score is None else [self.edge_score]
         groups: list[tuple[Iterable[Tensor], float]] = [
@@ -215,7 +217,7 @@ class Training:
         if masks.edges != self.masks.edges:
             self.graph = self.task.graph.prune(masks.edges)
         self.masks = masks
-        self._edge_ids = masks.edges.kept.nonzero().squeeze(1).to(device)
+        self._edge_ids = places(masks.edges.kept).to(device)
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }

@@ -175,7 +175,7 @@ class GCNProgram(FixedMessages):
 
     def prepare(self, first: Hop, second: Hop, score: Tensor | None) -> Finish:
         """The hidden units are multiplied by W while they are at hand, and never written down."""
-        norms = [_scored(hop.symmetric_norm, hop, score).unsqueeze(1) for hop in (first, second)]
+        norms = [hop.weigh(hop.symmetric_norm, score).unsqueeze(1) for hop in (first, second)]
         hidden, last = self._hidden(first, norms[0]), narrow_sums(second.csr, self._last)
         return lambda products: last(norms[1], hidden(products[0]()))[:, : self._classes]
 
@@ -200,7 +200,7 @@ class GINProgram(FixedMessages):
         norms = []
         for hop, eps in zip((first, second), self._eps, strict=True):
             norm = hop.mean_norm if self._mean else hop.sum_norm
-            norms.append((_scored(norm, hop, score) + (1 + eps) * hop.is_loop).unsqueeze(1))
+            norms.append((hop.weigh(norm, score) + (1 + eps) * hop.is_loop).unsqueeze(1))
         hidden, last = self._hidden(first, norms[0]), narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
@@ -243,7 +243,3 @@ class GATProgram(Program):
         source, target = halves.unbind(1)
         values = attention(hop.csr, hop.of_receivers(target), source, self._slope)
         return values if score is None else values * score
-
-
-def _scored(norm: Tensor, hop: Hop, score: Tensor | None) -> Tensor:
-    return norm if score is None else norm * hop.spread(score)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fastglt.errors import InputError
-from fastglt.kernels.csr import CSR
+from fastglt.kernels.csr import CSR, places
 from fastglt.kernels.drop import Drop
 from fastglt.kernels.table import Table, backend
 
@@ -28,12 +28,15 @@ __all__ = [
     "attention",
     "backend",
     "dropout",
+    "extremes",
     "head_dots",
     "matmul",
+    "places",
     "set_threads",
     "spmm",
     "table",
     "use_table",
+    "weigh",
     "zero_outside",
 ]
 
@@ -88,6 +91,17 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     """
     drop = Drop.draw(p, training=training)
     return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
+
+
+def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
+    """``norm[k] · score[ids[k]]``, differentiable in the score; where there is no such score it is 1."""
+    return _Weigh.apply(norm, score, ids)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
+    """Where a vector's kept elements are at most `weak` in size, and where the others are `promising` or more."""
+    found: tuple[Any, Any] = _server(strength, "numba").extremes(kept, strength, potential, weak, promising)
+    return found
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:
@@ -234,7 +248,7 @@ class _Aggregate(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_values = _for("sddmm", grad).sddmm(csr, grad, dense, values.shape[1])
         if ctx.needs_input_grad[2]:
-            grad_dense = _for("spmm", grad).spmm(csr.transposed, values[csr.transpose_order], grad)
+            grad_dense = _for("spmm", grad).spmm(csr.transposed, values.index_select(0, csr.transpose_order), grad)
         if ctx.needs_input_grad[3]:
             grad_bias = grad.sum(0)
         return None, grad_values, grad_dense, grad_bias, None, None, None
@@ -284,6 +298,21 @@ class _HeadDots(torch.autograd.Function):
             *ctx.saved_tensors, grads[0]
         )
         return gradients
+
+
+class _Weigh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
+        ctx.edges = score.numel()
+        ctx.save_for_backward(norm, ids)
+        out: Tensor = _server(norm, "numba").weigh(norm, score, ids)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
+        norm, ids = ctx.saved_tensors
+        return None, _server(norm, "numba").weigh_backward(norm, grads[0], ids, ctx.edges), None
 
 
 class _Dropout(torch.autograd.Function):

@@ -16,6 +16,7 @@ _ROW = _COMMON  # a loop over one row vectorises best as a function of its own
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
 _BLOCK = 4096  # numbers of a long vector that one thread takes at a time
+LOOKED_AT = 2**15  # numbers that one thread looks at at a time
 _ROWS = 32  # that one thread takes at a time where they share something
 
 NONE, RELU, ELU = 0, 1, 2  # activations
@@ -277,6 +278,55 @@ def adam(tensor, grad, kept, total, first, second, rate, inverse, decay, beta1, 
             _adam(tensor[part], masked, first[part], second[part], *numbers)
         else:
             _adam(tensor[part], block, first[part], second[part], *numbers)
+
+
+@njit(cache=True, nogil=True)
+def weigh(norm, score, ids, out):  # type: ignore[no-untyped-def]
+    """out[k] = norm[k] · score[ids[k]], or norm[k] where there is no such score."""
+    for k in range(out.shape[0]):
+        out[k] = norm[k] * score[ids[k]] if ids[k] < score.shape[0] else norm[k]
+
+
+@njit(cache=True, nogil=True)
+def weigh_backward(norm, grad, ids, out):  # type: ignore[no-untyped-def]
+    """out[e] = Σ grad[k] · norm[k] over the k with ids[k] = e."""
+    for k in range(norm.shape[0]):
+        if ids[k] < out.shape[0]:
+            out[ids[k]] += grad[k] * norm[k]
+
+
+@njit(**_OPTIONS)
+def count_extremes(kept, strength, potential, weak, promising, counts):  # type: ignore[no-untyped-def]
+    """counts[b + 1] = how many kept elements of block b are weak, and how many others promising."""
+    for b in prange(counts.shape[0] - 1):
+        part = slice(b * LOOKED_AT, (b + 1) * LOOKED_AT)
+        counts[b + 1, 0], counts[b + 1, 1] = _count_extremes(
+            kept[part], strength[part], potential[part], weak, promising
+        )
+
+
+@njit(**_ROW)
+def _count_extremes(kept, strength, potential, weak, promising):  # type: ignore[no-untyped-def]
+    few, more = np.int32(0), np.int32(0)
+    for x in range(kept.shape[0]):
+        few += kept[x] & (abs(strength[x]) <= weak)
+        more += (not kept[x]) & (potential[x] >= promising)
+    return few, more
+
+
+@njit(**_OPTIONS)
+def find_extremes(kept, strength, potential, weak, promising, starts, few, more):  # type: ignore[no-untyped-def]
+    """Where they are: those of block b from starts[b] on."""
+    for b in prange(starts.shape[0] - 1):
+        i, j = starts[b]
+        for x in range(b * LOOKED_AT, min(kept.shape[0], (b + 1) * LOOKED_AT)):
+            if kept[x]:
+                if abs(strength[x]) <= weak:
+                    few[i] = x
+                    i += 1
+            elif potential[x] >= promising:
+                more[j] = x
+                j += 1
 
 
 @njit(**_OPTIONS)

@@ -159,6 +159,35 @@ def mixed(
     return run
 
 
+def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
+    """See `fastglt.kernels.weigh`."""
+    if norm.dtype != score.dtype:
+        return _plain.weigh(norm, score, ids)
+    out = torch.empty_like(norm)
+    _loops.weigh(*_arrays(norm, score, ids, out))
+    return out
+
+
+def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tensor:
+    """The gradient of the scores."""
+    if norm.dtype != grad.dtype:
+        return _plain.weigh_backward(norm, grad, ids, edges)
+    out = grad.new_zeros(edges)
+    _loops.weigh_backward(*_arrays(norm, grad, ids, out))
+    return out
+
+
+def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
+    """See `fastglt.kernels.extremes`."""
+    numbers = (*_arrays(kept, strength, potential), _scalar(strength)(weak), _scalar(potential)(promising))
+    counts = np.zeros((-(-kept.numel() // _loops.LOOKED_AT) + 1, 2), dtype=np.int64)
+    _run(kept.numel(), _loops.count_extremes, *numbers, counts)
+    starts = counts.cumsum(0)
+    found = np.empty(starts[-1, 0], dtype=np.int64), np.empty(starts[-1, 1], dtype=np.int64)
+    _run(kept.numel(), _loops.find_extremes, *numbers, starts, *found)
+    return found
+
+
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:
     """See `fastglt.kernels.zero_outside`."""
     if not tensor.is_contiguous() or not kept.is_contiguous():

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from fastglt.kernels.csr import CSR
+from fastglt.kernels.csr import CSR, places
 from fastglt.kernels.drop import Drop
 
 _U32 = 0xFFFFFFFF
@@ -79,6 +80,22 @@ def mixed(
     spread[rest.rows, rest.indices.long()] = blocks
     matrix, given = torch.cat([whole, spread.flatten(1)])[:, :columns], values.unsqueeze(1)
     return lambda: spmm(csr, given, matrix)
+
+
+def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
+    """See `fastglt.kernels.weigh`."""
+    return norm * torch.cat([score, score.new_ones(1)]).index_select(0, ids)
+
+
+def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tensor:
+    """The gradient of the scores."""
+    return grad.new_zeros(edges + 1).index_add_(0, ids, grad * norm)[:edges]
+
+
+def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
+    """See `fastglt.kernels.extremes`."""
+    chosen = kept & (strength.abs() <= weak), ~kept & (potential >= promising)
+    return tuple(places(part).cpu().numpy() for part in chosen)  # type: ignore[return-value]
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:

@@ -12,6 +12,7 @@ from fastglt.kernels._plain import (
     attention,
     attention_backward,
     dropout,
+    extremes,
     finish,
     head_dots,
     head_dots_backward,
@@ -19,6 +20,8 @@ from fastglt.kernels._plain import (
     mixed,
     narrow_sums,
     projection,
+    weigh,
+    weigh_backward,
     zero_outside,
 )
 from fastglt.kernels.csr import CSR
@@ -32,6 +35,7 @@ __all__ = [
     "attention",
     "attention_backward",
     "dropout",
+    "extremes",
     "head_dots",
     "head_dots_backward",
     "matmul",
@@ -40,6 +44,8 @@ __all__ = [
     "projection",
     "sddmm",
     "spmm",
+    "weigh",
+    "weigh_backward",
     "zero_outside",
 ]
 

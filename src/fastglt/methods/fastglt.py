@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import unknown_name
-from fastglt.masks import flatten
+from fastglt.masks import as_vector
 from fastglt.methods.agreement import ForestRule
 from fastglt.methods.base import (
     Method,
@@ -95,7 +95,7 @@ class FastGLT(Method):
             before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
             _start_at_mean(training.edge_score, regrown=edges & ~before, kept=before)
         if any(weight_swap):
-            strength, potential = flatten(training.weights).detach(), flatten(training.gradient_sum)
+            strength, potential = as_vector(training.weights), as_vector(training.gradient_sum)
             weights = swapped(weights, weight_swap, strength=strength, potential=potential, seed=seed)
         set_masks(training, edges, weights)
         for total in training.gradient_sum.values():

@@ -27,8 +27,7 @@ class GCNLayer(nn.Module):
         p: float = 0.0,
     ) -> Tensor:
         """The receivers' outputs from the senders' rows, through an activation and dropout."""
-        norm = hop.symmetric_norm
-        values = norm if edge_score is None else norm * hop.spread(edge_score)
+        values = hop.weigh(hop.symmetric_norm, edge_score)
         h = product(x, self.weight)
         return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
 

@@ -45,10 +45,8 @@ class GINLayer(nn.Module):
 
         The hop's self-loops carry a node's own row.
         """
-        values = hop.mean_norm if self.mean else hop.sum_norm
-        if edge_score is not None:
-            values = values * hop.spread(edge_score)
-        values = values + (1 + self.eps) * hop.is_loop
+        norm = hop.mean_norm if self.mean else hop.sum_norm
+        values = hop.weigh(norm, edge_score) + (1 + self.eps) * hop.is_loop
         finish = {"activation": activation, "p": p}
         last = len(self.weights)
         h = aggregate(

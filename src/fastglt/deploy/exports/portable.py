@@ -97,7 +97,7 @@ class PortableGCN(FixedMessages):
         hidden = Hidden.of(one.weight, one.bias, two.weight, "relu")
         read = one.weight[:, hidden.live].any(1)
         super().__init__(hop, into=one.weight, read=read, bias=one.bias, hidden=hidden)
-        values = (hop.symmetric_norm if score is None else hop.symmetric_norm * hop.spread(score)).unsqueeze(1)
+        values = hop.weigh(hop.symmetric_norm, score).unsqueeze(1)
         self._keep(values1=values, values2=values)
         self._keep(weight2=two.weight[hidden.live], shift=hidden.shift, bias2=two.bias)
 
@@ -113,8 +113,7 @@ class PortableGIN(FixedMessages):
         hidden = Hidden.of(one.weight, one.bias, out, "relu")
         read = one.weight[:, hidden.live].any(1)
         super().__init__(hop, into=one.weight, read=read, bias=one.bias, hidden=hidden)
-        norm = hop.mean_norm if network.aggregation == "mean" else hop.sum_norm
-        norm = norm if score is None else norm * hop.spread(score)
+        norm = hop.weigh(hop.mean_norm if network.aggregation == "mean" else hop.sum_norm, score)
         for name, layer in (("values1", one), ("values2", two)):
             self._keep(**{name: (norm + (1 + layer.eps) * hop.is_loop).unsqueeze(1)})
         last = two.bias + network.bias_readout + hidden.shift[classes:]
