@@ -296,37 +296,53 @@ def weigh_backward(norm, grad, ids, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def count_extremes(kept, strength, potential, weak, promising, counts):  # type: ignore[no-untyped-def]
-    """counts[b + 1] = how many kept elements of block b are weak, and how many others promising."""
+def mark_extremes(kept, strength, potential, weak, promising, marks, counts):  # type: ignore[no-untyped-def]
+    """marks = 1 for a weak kept element, 2 for a promising other; counts[b + 1] = how many of each in block b."""
     for b in prange(counts.shape[0] - 1):
         part = slice(b * LOOKED_AT, (b + 1) * LOOKED_AT)
-        counts[b + 1, 0], counts[b + 1, 1] = _count_extremes(
-            kept[part], strength[part], potential[part], weak, promising
-        )
+        _mark_extremes(kept[part], strength[part], potential[part], weak, promising, marks[part])
+        counts[b + 1, 0], counts[b + 1, 1] = _count_marks(marks[part])
 
 
 @njit(**_ROW)
-def _count_extremes(kept, strength, potential, weak, promising):  # type: ignore[no-untyped-def]
-    few, more = np.int32(0), np.int32(0)
+def _mark_extremes(kept, strength, potential, weak, promising, marks):  # type: ignore[no-untyped-def]
     for x in range(kept.shape[0]):
-        few += kept[x] & (abs(strength[x]) <= weak)
-        more += (not kept[x]) & (potential[x] >= promising)
+        few = np.uint8(kept[x] & (abs(strength[x]) <= weak))
+        more = np.uint8((not kept[x]) & (potential[x] >= promising))
+        marks[x] = few | (more << np.uint8(1))
+
+
+@njit(**_ROW)
+def _count_marks(marks):  # type: ignore[no-untyped-def]
+    few, more = np.int32(0), np.int32(0)
+    for x in range(marks.shape[0]):
+        few += np.int32(marks[x] & 1)
+        more += np.int32(marks[x] >> 1)
     return few, more
 
 
 @njit(**_OPTIONS)
-def find_extremes(kept, strength, potential, weak, promising, starts, few, more):  # type: ignore[no-untyped-def]
-    """Where they are: those of block b from starts[b] on."""
+def find_marks(marks, starts, few, more):  # type: ignore[no-untyped-def]
+    """Where the marks are, those of block b from starts[b] on."""
     for b in prange(starts.shape[0] - 1):
-        i, j = starts[b]
-        for x in range(b * LOOKED_AT, min(kept.shape[0], (b + 1) * LOOKED_AT)):
-            if kept[x]:
-                if abs(strength[x]) <= weak:
-                    few[i] = x
-                    i += 1
-            elif potential[x] >= promising:
-                more[j] = x
-                j += 1
+        first, end = starts[b], starts[b + 1]
+        places = np.empty(LOOKED_AT + 1, np.int32), np.empty(LOOKED_AT + 1, np.int32)
+        _find_marks(marks[b * LOOKED_AT : (b + 1) * LOOKED_AT], *places)
+        for i in range(end[0] - first[0]):
+            few[first[0] + i] = b * LOOKED_AT + places[0][i]
+        for i in range(end[1] - first[1]):
+            more[first[1] + i] = b * LOOKED_AT + places[1][i]
+
+
+@njit(**_ROW)
+def _find_marks(marks, few, more):  # type: ignore[no-untyped-def]
+    """Every place is written down, and the next one over it if it has no mark: no branch has to be guessed."""
+    i, j = np.int64(0), np.int64(0)
+    for x in range(marks.shape[0]):
+        mark = np.int64(marks[x])
+        few[i], more[j] = x, x
+        i += mark & 1
+        j += mark >> 1
 
 
 @njit(**_OPTIONS)

@@ -179,12 +179,12 @@ def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tenso
 
 def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
     """See `fastglt.kernels.extremes`."""
-    numbers = (*_arrays(kept, strength, potential), _scalar(strength)(weak), _scalar(potential)(promising))
-    counts = np.zeros((-(-kept.numel() // _loops.LOOKED_AT) + 1, 2), dtype=np.int64)
-    _run(kept.numel(), _loops.count_extremes, *numbers, counts)
+    limits, size = (_scalar(strength)(weak), _scalar(potential)(promising)), kept.numel()
+    marks, counts = np.empty(size, dtype=np.uint8), np.zeros((-(-size // _loops.LOOKED_AT) + 1, 2), dtype=np.int64)
+    _run(size, _loops.mark_extremes, *_arrays(kept, strength, potential), *limits, marks, counts)
     starts = counts.cumsum(0)
     found = np.empty(starts[-1, 0], dtype=np.int64), np.empty(starts[-1, 1], dtype=np.int64)
-    _run(kept.numel(), _loops.find_extremes, *numbers, starts, *found)
+    _run(size, _loops.find_marks, marks, starts, *found)
     return found
 
 
