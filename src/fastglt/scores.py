@@ -69,7 +69,7 @@ def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
 
 
 def _guess(sample: Any, count: int, size: int) -> float:
-    """What the `count` smallest of so many values hardly exceed: a quantile of a sample and four deviations more."""
+    """What the `count` smallest of so many values hardly exceed: a sample's quantile and four deviations more."""
     share = min(1.0, count / max(1, size))
     rank = math.ceil(len(sample) * share + 4 * math.sqrt(len(sample) * share * (1 - share)) + 4)
     return float(np.partition(sample, rank)[rank]) if rank < len(sample) else math.inf
