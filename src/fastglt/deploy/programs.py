@@ -20,7 +20,7 @@ from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
 State = Mapping[str, Tensor]
-_UNITS = 2048  # that are computed at a time
+_UNITS = 1024  # that are computed at a time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

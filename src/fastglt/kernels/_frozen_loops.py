@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _elu, _relu
-from fastglt.kernels._vectors import DOTS, activated_dots, add_blocks, sum_columns, sum_rows
+from fastglt.kernels._vectors import DOTS, WIDE, activated_dots, add_blocks, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES
 
 
@@ -60,7 +60,7 @@ def mixed(indptr, indices, values, split, whole, pointers, places, blocks, out):
 @njit(**{**_ROW, "fastmath": {"contract"}})
 def _dots(x, bias, activation, columns, first, out):  # type: ignore[no-untyped-def]
     """DOTS dot products with activation(x + bias) at once."""
-    length = x.shape[0] // DOTS * DOTS
+    length = x.shape[0] // WIDE * WIDE
     if activation == ELU:
         activated_dots(x, bias, ELU, columns, first, length, out)
     elif activation == RELU:

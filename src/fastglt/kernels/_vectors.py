@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -17,6 +18,7 @@ from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWER
 from fastglt.kernels.frozen import LANES
 
 DOTS = 8  # dot products that are taken at once
+WIDE = 16 if get_host_cpu_features().get("avx512f") else 8  # numbers of a vector of which many are used at once
 _LONGEST = 16  # of a vector; the compiler splits one that is too long for the machine
 _INDEX = ir.IntType(64)
 
@@ -54,23 +56,23 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
 def activated_dots(_context, x, bias, activation, rows, first, length, out):  # type: ignore[no-untyped-def]
     """out[j] = ⟨activation(x + bias), rows[first + j]⟩ over the first `length` numbers for j < DOTS.
 
-    The activation is a literal, the length a multiple of 8 and all numbers are of single precision. Call it from a
+    The activation is a literal, the length a multiple of WIDE, all numbers are of single precision. Call it from a
     function that may contract but not reorder: an exponential depends on it.
     """
     signature = types.void(x, bias, activation, rows, first, length, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Given(context, builder, signature.args, arguments)
-        vector = ir.VectorType(ir.FloatType(), DOTS)
+        vector = ir.VectorType(ir.FloatType(), WIDE)
         stride = given.shape(3, 1)
         starts = [
             builder.gep(given.data(3), [builder.mul(builder.add(given.number(4), _INDEX(j)), stride)])
             for j in range(DOTS)
         ]
         sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in starts]
-        with cgutils.for_range_slice(builder, _INDEX(0), given.number(5), _INDEX(DOTS)) as (k, _):
+        with cgutils.for_range_slice(builder, _INDEX(0), given.number(5), _INDEX(WIDE)) as (k, _):
             parts = [
-                _load(builder, *_vectors(builder, builder.gep(place, [k]), vector, DOTS))
+                _load(builder, *_vectors(builder, builder.gep(place, [k]), vector, WIDE))
                 for place in (given.data(0), given.data(1), *starts)
             ]
             left = _ACTIVATE[activation.literal_value](builder, builder.fadd(parts[0], parts[1]))
