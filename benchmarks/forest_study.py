@@ -43,7 +43,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "random": ("random", {}),
 }
 DENSE = "dense"
-Job = tuple[str, str, str, float, float, int]  # dataset, model, variant, graph and weight sparsity, seed
+Job = tuple[str, str, str, float, float, int, int]  # dataset, model, variant, two sparsities, hidden units, seed
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def run(job: Job) -> dict[str, Any]:
     from fastglt.records import Snapshot
     from fastglt.training import Training
 
-    dataset, model, variant, sparsity, weight_sparsity, seed = job
+    dataset, model, variant, sparsity, weight_sparsity, hidden, seed = job
     method, options = VARIANTS.get(variant, ("oneshot", {}))
     experiment = Experiment(
         dataset=dataset,
@@ -68,6 +68,7 @@ def run(job: Job) -> dict[str, Any]:
         options=options,
         targets=Targets(graph_sparsity=sparsity, weight_sparsity=weight_sparsity),
         budget=budget_for(dataset, model),
+        hidden=hidden,
         seed=seed,
         threads=1,
     )
@@ -100,10 +101,10 @@ def run(job: Job) -> dict[str, Any]:
 def table(found: Sequence[Mapping[str, Any]]) -> None:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for one in found:
-        groups.setdefault(tuple(one["job"][:5]), []).append(one)
+        groups.setdefault(tuple(one["job"][:6]), []).append(one)
     print("| graph, model | removed | variant | alone | search | homophily kept, cut | components | lonely | n |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for (dataset, model, variant, *sparsities), runs in groups.items():
+    for (dataset, model, variant, *sparsities, _), runs in groups.items():
         removed = ", ".join(f"{100 * sparsity:g} %" for sparsity in sparsities)
         cells = [f"{dataset} {model}", removed, variant, _score([one["alone"] for one in runs])]
         if variant == DENSE:
@@ -134,15 +135,16 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--sparsities", nargs="+", type=float, default=[0.35], help="of edges")
     parser.add_argument("--weight-sparsity", type=float, default=0.0, help="0.98: joint tickets")
+    parser.add_argument("--hidden", type=int, default=512, help="hidden units; of a GAT, of each head")
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/forest-study.jsonl"))
     given = parser.parse_args()
     jobs: list[Job] = []
     for dataset, model in itertools.product(given.datasets, given.models):
-        jobs += [(dataset, model, DENSE, 0.0, 0.0, seed) for seed in range(given.seeds)]
-        for choice in itertools.product(given.sparsities, given.variants, range(given.seeds)):
-            jobs.append((dataset, model, choice[1], choice[0], given.weight_sparsity, choice[2]))
+        jobs += [(dataset, model, DENSE, 0.0, 0.0, given.hidden, seed) for seed in range(given.seeds)]
+        for sparsity, variant, seed in itertools.product(given.sparsities, given.variants, range(given.seeds)):
+            jobs.append((dataset, model, variant, sparsity, given.weight_sparsity, given.hidden, seed))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     lines = given.out.read_text().splitlines() if given.out.exists() else []
     known = {tuple(one["job"]): one for one in map(json.loads, lines)}
