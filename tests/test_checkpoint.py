@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fastglt.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
-from fastglt.masks import Mask, Masks
+from fastglt.masks import Mask, Masks, as_vector
 from fastglt.methods import Budget, FixedMasks, Method
 from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.training import Training, train
@@ -111,6 +111,13 @@ def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(case: str, epo
     assert_equal(pack(training), pack(finished))
     assert finished.best is not None
     assert_equal(pack_snapshot(best), pack_snapshot(finished.best))
+
+
+def test_what_is_ranked_as_one_lies_side_by_side_after_an_interruption() -> None:
+    training = restored("fastglt", 6)
+    for parts in (training.weights, training.gradient_sum):
+        vector = as_vector(parts)
+        assert all(part.untyped_storage().data_ptr() == vector.data_ptr() for part in parts.values())
 
 
 @each_case

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.masks import Mask, Masks, as_vector, flatten, lay_side_by_side, unflatten
+from fastglt.masks import Mask, Masks, as_vector, flatten, lay_side_by_side, unflatten, zeros_side_by_side
 from tests.helpers import randn
 
 
@@ -109,6 +109,16 @@ def test_only_neighbours_in_order_are_one_vector() -> None:
         assert vector.tolist() == torch.cat(parts).tolist()
         assert vector.untyped_storage().data_ptr() != whole.untyped_storage().data_ptr()
     assert as_vector({}).numel() == 0
+
+
+def test_zeros_side_by_side_have_the_shapes_of_what_they_are_like() -> None:
+    zeros = zeros_side_by_side({"b": torch.ones(2, 2), "a": torch.ones(3)})
+    assert {name: part.tolist() for name, part in zeros.items()} == {"b": [[0, 0], [0, 0]], "a": [0, 0, 0]}
+    as_vector(zeros)[4] = 1
+    assert zeros["a"].tolist() == [1, 0, 0]
+    apart = zeros_side_by_side({"a": torch.ones(1), "b": torch.ones(1, dtype=torch.float64)})
+    assert [part.dtype for part in apart.values()] == [torch.float32, torch.float64]
+    assert zeros_side_by_side({}) == {}
 
 
 def test_tensors_of_several_types_stay_where_they_are() -> None:

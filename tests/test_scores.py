@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fastglt.errors import InputError
 from fastglt.graph import Graph
 from fastglt.schedules import Swap
 from fastglt.scores import (
@@ -194,3 +195,11 @@ def test_a_swap_is_right_where_a_sample_misleads() -> None:
     kept = torch.zeros(1000, dtype=torch.bool)
     after = swapped(kept, Swap(0, 18), strength=potential, potential=potential, seed=0)
     assert after.nonzero().flatten().tolist() == sorted([7, *range(0, 1000, 61)])
+
+
+@pytest.mark.parametrize("swap", [Swap(1, 1), Swap(0, 2), Swap(2, 0)])
+def test_a_swap_by_what_is_no_number_is_refused(swap: Swap) -> None:
+    nothing = torch.tensor([torch.nan, 0.0, torch.nan, 0.0])
+    kept = torch.tensor([True, True, False, False])
+    with pytest.raises(InputError, match="must be numbers"):
+        swapped(kept, swap, strength=nothing * 0 / 0, potential=nothing / 0, seed=0)

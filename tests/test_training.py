@@ -12,7 +12,7 @@ from torch.func import functional_call
 from fastglt import InputError
 from fastglt.features import Features, _Handover
 from fastglt.hooks import Hooks
-from fastglt.masks import Mask, Masks
+from fastglt.masks import Mask, Masks, as_vector
 from fastglt.methods import FixedMasks
 from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.optimizer import Adam, Limits, Product
@@ -376,6 +376,11 @@ class TestRewind:
         training.apply(Masks(edges=drop(60, 4), weights=some_masks().weights))
         training.rewind()
         return training
+
+    def test_the_weights_lie_side_by_side_as_before(self) -> None:
+        training = self.rewound()
+        vector = as_vector(training.weights)
+        assert all(part.untyped_storage().data_ptr() == vector.data_ptr() for part in training.weights.values())
 
     def test_the_network_is_the_initial_one_under_the_masks_in_force(self) -> None:
         training = self.rewound()

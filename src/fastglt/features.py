@@ -172,7 +172,8 @@ class _Handover:
         trained = weight.requires_grad and weight.is_leaf
         if torch.is_grad_enabled():
             return rows.multiply(weight, self._take(rows, weight) if trained else None)
-        self._left = None  # makes room
+        if trained:
+            self._left = None  # makes room
         product = rows.multiply(weight)
         if trained and self._wanted is not None:
             if self._plan is None or self._plan.have is not rows or self._plan.want is not self._wanted:

@@ -126,9 +126,21 @@ def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
 
 def lay_side_by_side(tensors: Mapping[str, Tensor]) -> None:
     """Move the numbers of tensors of one kind into one vector, so that `as_vector` need not copy them."""
-    if len({(tensor.dtype, tensor.device) for tensor in tensors.values()}) == 1:
+    if _of_one_kind(tensors):
         for name, part in unflatten(flatten(tensors).detach(), tensors).items():
             tensors[name].data = part
+
+
+def zeros_side_by_side(like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Zeros of the same shapes, side by side if they are of one kind."""
+    if not _of_one_kind(like):
+        return {name: torch.zeros_like(tensor) for name, tensor in like.items()}
+    some = next(iter(like.values())).detach()
+    return unflatten(some.new_zeros(sum(tensor.numel() for tensor in like.values())), like)
+
+
+def _of_one_kind(tensors: Mapping[str, Tensor]) -> bool:
+    return len({(tensor.dtype, tensor.device) for tensor in tensors.values()}) == 1
 
 
 def as_vector(tensors: Mapping[str, Tensor]) -> Tensor:

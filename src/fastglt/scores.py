@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.kernels import extremes
@@ -105,6 +106,10 @@ def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, se
     found = extremes(kept, strength, potential, *limits)
     if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # guesses that were too strict
         found = extremes(kept, strength, potential, math.inf, -math.inf)
+        if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # NaN is neither weak nor promising
+            raise InputError(
+                "strengths and gradients to swap by must be numbers (got NaN); try a lower learning rate"
+            )
     sizes, promises = np.abs(strength.numpy()[found[0]]), -potential.numpy()[found[1]]
     if swap.drop:
         after[found[0][_settle(sizes, swap.drop, seed)]] = False

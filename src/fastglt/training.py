@@ -18,7 +18,7 @@ from fastglt.distillation import Teacher
 from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
 from fastglt.kernels import places, zero_outside
-from fastglt.masks import Mask, Masks, lay_side_by_side
+from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
 from fastglt.optimizer import Adam, Limits, Product
 from fastglt.records import EpochRecord, Scores, Snapshot
@@ -108,8 +108,7 @@ class Training:
             self.edge_score = torch.ones(self.task.graph.num_edges, device=device, requires_grad=True)
         weights = self.weights
         self.weight_score = {n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights}
-        self.gradient_sum = {n: torch.zeros_like(w) for n, w in weights.items() if sum_gradients}
-        lay_side_by_side(self.gradient_sum)
+        self.gradient_sum = zeros_side_by_side(weights) if sum_gradients else {}
         self._soft = {name: Product(weights[name], score, l1=l1[1]) for name, score in self.weight_score.items()}
         edges = [] if self.edge_score is None else [self.edge_score]
         groups: list[tuple[Iterable[Tensor], float]] = [

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
 from fastglt.kernels.frozen import LANES
 
 DOTS = 8  # dot products that are taken at once
-WIDE = 16 if get_host_cpu_features().get("avx512f") else 8  # numbers of a vector of which many are used at once
+WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
 _LONGEST = 16  # of a vector; the compiler splits one that is too long for the machine
 _INDEX = ir.IntType(64)
 

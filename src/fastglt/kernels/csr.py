@@ -20,9 +20,9 @@ class CSR:
     @staticmethod
     def from_entries(rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> "tuple[CSR, Tensor]":
         """Build from distinct (row, column) pairs; also return the order that sorts them."""
-        places = rows * shape[1] + columns
-        sorted_already = bool((places.diff() > 0).all())  # as they come from a dense matrix
-        order = torch.arange(places.numel(), device=rows.device) if sorted_already else torch.argsort(places)
+        keys = rows * shape[1] + columns
+        sorted_already = bool((keys.diff() > 0).all())  # as they come from a dense matrix
+        order = torch.arange(keys.numel(), device=rows.device) if sorted_already else torch.argsort(keys)
         indptr = _pointers(torch.bincount(rows, minlength=shape[0]))
         return CSR(indptr=indptr, indices=columns[order].int(), num_columns=shape[1]), order
 
