@@ -2,8 +2,10 @@
 
     python benchmarks/forest.py cost --dataset pubmed --graph-sparsity 0.5 --threads 2
     python benchmarks/forest.py precision --dataset cora --graph-sparsity 0.5
+    python benchmarks/forest.py size --edges 10000000
 
-`cost` times the parts of every choice of edges within one whole search. `precision` looks at all edges every few
+`cost` times the parts of every choice of edges within one whole search. `size` times them on a graph that is drawn
+at random, with a tenth as many nodes as edges. `precision` looks at all edges every few
 epochs, with the labels of all nodes, test nodes included: something to look at, never to prune by. Its columns are
 the share of pairs (an edge between classes, one within) that the strength puts in the right order [AUC], and the
 share of edges between classes among as many of the weakest edges as there are such edges; for the agreement of the
@@ -17,11 +19,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from fastglt.experiment import Experiment
-from fastglt.forests import edge_standing
+from fastglt.forests import edge_standing, keep_forests
 from fastglt.methods import Method, Targets, agreement
 from fastglt.outputs import class_scores
 from fastglt.paper import budget_for
@@ -63,6 +66,23 @@ def cost(training: Training, method: Method) -> None:
     print(f"| all | | | {total:.2f} | 100 % |")
 
 
+def size(edges: int) -> None:
+    nodes, draws = max(2, edges // 10), torch.Generator().manual_seed(0)
+    pairs = torch.randint(nodes, (2, edges + edges // 100), generator=draws).sort(0).values
+    keys = torch.unique(pairs[0] * nodes + pairs[1])
+    ends = torch.stack([keys // nodes, keys % nodes])
+    ends = ends[:, ends[0] != ends[1]][:, :edges]
+    strength = torch.rand(ends.shape[1], generator=draws)
+    print(f"{ends.shape[1]} edges, {nodes} nodes")
+    for about, work in {
+        PARTS["edge_standing"]: lambda: edge_standing(ends, strength, nodes),
+        PARTS["keep_forests"]: lambda: keep_forests(ends, strength, nodes, ends.shape[1] // 2),
+    }.items():
+        began = time.perf_counter()
+        work()
+        print(f"{about}: {time.perf_counter() - began:.1f} s", flush=True)
+
+
 def precision(training: Training, method: Method, every: int) -> None:
     graph, labels = training.task.graph, training.task.y.cpu()
     between = labels[graph.edges[0]] != labels[graph.edges[1]]
@@ -89,15 +109,19 @@ def precision(training: Training, method: Method, every: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cost", "precision"])
+    parser.add_argument("what", choices=["cost", "precision", "size"])
     parser.add_argument("--dataset", default="digits")
     parser.add_argument("--model", default="gcn")
     parser.add_argument("--graph-sparsity", type=float, default=0.35)
     parser.add_argument("--weight-sparsity", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=50, help="epochs between two looks")
+    parser.add_argument("--edges", type=int, default=10**7, help="for size")
     parser.add_argument("--threads", type=int, default=0)
     given = parser.parse_args()
+    if given.what == "size":
+        size(given.edges)
+        return
     experiment = Experiment(
         dataset=given.dataset,
         model=given.model,

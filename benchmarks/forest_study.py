@@ -7,7 +7,8 @@ test score, so a method can be developed on them; where a split leaves no node o
 Each run is one line of --out, so the same command goes on after an interruption; no test score is looked at.
 
 The table has the scores of tickets trained alone from Θ0 and of the search's own weights, both on those nodes; the
-homophily of what is kept and of what is cut; components, and lonely nodes, which have no neighbour.
+homophily of what is kept and of what is cut; components, lonely nodes, which have no neighbour, and to how many
+nodes a node effectively listens: 1 / Σ p², p the shares that a GCN gives its neighbours and itself.
 """
 
 import argparse
@@ -19,7 +20,10 @@ from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastglt.graph import Graph
 
 FOREST = "forest"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -87,7 +91,8 @@ def run(job: Job) -> dict[str, Any]:
 
     shown: dict[str, Any] = {"job": job, "nodes": len(nodes), "unused": bool(others.any())}
     if variant == DENSE:
-        return {**shown, "alone": score(train_fixed("dense", network, task, budget, seed=seed).best)}
+        best = train_fixed("dense", network, task, budget, seed=seed).best
+        return {**shown, "alone": score(best), "heard": effective_degree(task.graph)}
     phases = find(network, task, prepared.method, seed=seed, dense=False).phases
     masks = phases["search"].best.masks
     return {
@@ -95,15 +100,26 @@ def run(job: Job) -> dict[str, Any]:
         "alone": score(phases["isolated"].best),
         "search": score(phases["search"].best),
         "graph": asdict(describe_graph(task.graph, masks.edges, task.y)),
+        "heard": effective_degree(task.graph.prune(masks.edges)),
     }
+
+
+def effective_degree(graph: "Graph") -> float:
+    """To how many nodes a node effectively listens, on average."""
+    (hop,) = graph.hops(None, depth=1)
+    norm, rows = hop.symmetric_norm, hop.csr.rows
+    total, squares = (norm.new_zeros(graph.num_nodes).index_add_(0, rows, norm**power) for power in (1, 2))
+    return float((total.square() / squares).mean())
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> None:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for one in found:
         groups.setdefault(tuple(one["job"][:6]), []).append(one)
-    print("| graph, model | removed | variant | alone | search | homophily kept, cut | components | lonely | n |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| graph, model | removed | variant | alone | search | homophily kept, cut | components | lonely | heard | n |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for (dataset, model, variant, *sparsities, _), runs in groups.items():
         removed = ", ".join(f"{100 * sparsity:g} %" for sparsity in sparsities)
         cells = [f"{dataset} {model}", removed, variant, _score([one["alone"] for one in runs])]
@@ -118,6 +134,8 @@ def table(found: Sequence[Mapping[str, Any]]) -> None:
                 " / ".join(f"{100 * share:.1f} %" for share in shares),
             ]
             cells += [f"{count:.0f}" for count in counts]
+        heard = [one["heard"] for one in runs if "heard" in one]
+        cells.append(f"{fmean(heard):.2f}" if heard else "")
         print(f"| {' | '.join(cells)} | {len(runs)} |")
     for dataset, nodes, unused in sorted({(one["job"][0], one["nodes"], one["unused"]) for one in found}):
         print(f"\n{dataset}: scores on {nodes} {'nodes without other use' if unused else 'validation nodes'}")
