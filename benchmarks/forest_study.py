@@ -117,7 +117,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> None:
     for one in found:
         groups.setdefault(tuple(one["job"][:6]), []).append(one)
     print(
-        "| graph, model | removed | variant | alone | search | homophily kept, cut | components | lonely | heard | n |"
+        "| graph, model | removed | variant | alone | search | homophily kept/cut | parts | lonely | heard | n |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for (dataset, model, variant, *sparsities, _), runs in groups.items():

@@ -17,6 +17,7 @@ from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
 from fastglt.features import Features
 from fastglt.graph import Graph
+from fastglt.kernels.frozen import SplitRows
 from fastglt.models import GAT, GCN, GIN, Backbone
 from tests.helpers import both_ways, house, randn
 from tests.toy_data import NODES, USER_MODELS, per_edge, quick_ticket, seeded, toy_data
@@ -60,6 +61,23 @@ def assert_same(predictor: Predictor, nodes: Tensor | None = None) -> None:
     with torch.no_grad():
         expected = predictor.network(predictor.x, predictor.graph, predictor.score, nodes)
     torch.testing.assert_close(predictor.logits(nodes), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
+def test_few_nodes_touch_their_neighbourhood_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Graph.from_edge_index(both_ways([(node, node + 1) for node in range(29)]), num_nodes=30)
+    predictor = frozen(backbone(name, 5), path, word_features(30, 5, seed=1), None, "blocks 1")
+    touched: list[list[int]] = []
+    take = SplitRows.take
+
+    def noting(rows: SplitRows, nodes: Tensor) -> SplitRows:
+        touched.append(nodes.tolist())
+        return take(rows, nodes)
+
+    monkeypatch.setattr(SplitRows, "take", noting)
+    assert_same(predictor, torch.tensor([10, 20]))
+    assert touched
+    assert all(nodes == [8, 9, 10, 11, 12, 18, 19, 20, 21, 22] for nodes in touched)  # two steps away at most
 
 
 @pytest.mark.usefixtures("backend")

@@ -39,7 +39,7 @@ class Predictor:
     def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
         """Class scores, one row for each node that is asked for (None: for all).
 
-        For a few nodes only their neighbourhood is touched.
+        For a few nodes only their neighbourhood is touched; a model that has no program runs on its whole graph.
         """
         chosen = None if nodes is None else self._check(nodes)
         if self.program is None:
