@@ -116,9 +116,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> None:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for one in found:
         groups.setdefault(tuple(one["job"][:6]), []).append(one)
-    print(
-        "| graph, model | removed | variant | alone | search | homophily kept/cut | parts | lonely | heard | n |"
-    )
+    print("| graph, model | removed | variant | alone | search | homophily kept/cut | parts | lonely | heard | n |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for (dataset, model, variant, *sparsities, _), runs in groups.items():
         removed = ", ".join(f"{100 * sparsity:g} %" for sparsity in sparsities)
