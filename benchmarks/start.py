@@ -47,7 +47,7 @@ def main() -> None:
         tune = seconds([sys.executable, "-m", "fastglt", "tune"], FASTGLT_CACHE=empty, **cache)
     base = median(plain)
     print(f"plain back end, nothing to compile    {base:6.1f} s")
-    print(f"first process, compiles every kernel  {first:6.1f} s   {first - base:+.1f} s")
+    print(f"first process, compiles a search's own{first:6.1f} s   {first - base:+.1f} s")
     print(f"every later process                   {median(later):6.1f} s   {median(later) - base:+.1f} s")
     print(f"fastglt tune, its own start included  {tune:6.1f} s")
 
