@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fastglt.kernels import extremes, weigh
-from fastglt.kernels._loops import LOOKED_AT
+from fastglt.kernels._element_loops import LOOKED_AT
 from tests.helpers import randn
 
 pytestmark = pytest.mark.usefixtures("backend")

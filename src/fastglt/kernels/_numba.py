@@ -8,7 +8,7 @@ import torch
 from numba import get_num_threads, set_num_threads
 from torch import Tensor
 
-from fastglt.kernels import _frozen_loops, _loops, _plain
+from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
 
@@ -164,7 +164,7 @@ def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
     if norm.dtype != score.dtype:
         return _plain.weigh(norm, score, ids)
     out = torch.empty_like(norm)
-    _loops.weigh(*_arrays(norm, score, ids, out))
+    _element_loops.weigh(*_arrays(norm, score, ids, out))
     return out
 
 
@@ -173,18 +173,19 @@ def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tenso
     if norm.dtype != grad.dtype:
         return _plain.weigh_backward(norm, grad, ids, edges)
     out = grad.new_zeros(edges)
-    _loops.weigh_backward(*_arrays(norm, grad, ids, out))
+    _element_loops.weigh_backward(*_arrays(norm, grad, ids, out))
     return out
 
 
 def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
     """See `fastglt.kernels.extremes`."""
     limits, size = (_scalar(strength)(weak), _scalar(potential)(promising)), kept.numel()
-    marks, counts = np.empty(size, dtype=np.uint8), np.zeros((-(-size // _loops.LOOKED_AT) + 1, 2), dtype=np.int64)
-    _run(size, _loops.mark_extremes, *_arrays(kept, strength, potential), *limits, marks, counts)
+    blocks = -(-size // _element_loops.LOOKED_AT)
+    marks, counts = np.empty(size, dtype=np.uint8), np.zeros((blocks + 1, 2), dtype=np.int64)
+    _run(size, _element_loops.mark_extremes, *_arrays(kept, strength, potential), *limits, marks, counts)
     starts = counts.cumsum(0)
     found = np.empty(starts[-1, 0], dtype=np.int64), np.empty(starts[-1, 1], dtype=np.int64)
-    _run(size, _loops.find_marks, marks, starts, *found)
+    _run(size, _element_loops.find_marks, marks, starts, *found)
     return found
 
 
