@@ -13,16 +13,17 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from fastglt import Budget, InputError, Ticket, compile_ticket, find_ticket
+from fastglt.deploy.layouts import for_each
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
 from fastglt.features import Features
 from fastglt.graph import Graph
-from fastglt.kernels.frozen import SplitRows
+from fastglt.kernels.frozen import SparseRows
 from fastglt.models import GAT, GCN, GIN, Backbone
 from tests.helpers import both_ways, house, randn
 from tests.toy_data import NODES, USER_MODELS, per_edge, quick_ticket, seeded, toy_data
 
-LAYOUTS = ("whole rows", "blocks 1", "blocks 100", "dense")
+LAYOUTS = ("whole rows", "strips", "dense")
 BUDGET = Budget(oneshot_epochs=3, denoise_epochs=6, interval=2, lr=0.01)
 
 
@@ -47,7 +48,7 @@ def backbone(name: str, features: int, seed: int = 0, share: float = 0.3, **more
 def frozen(network: Backbone, graph: Graph, x: Features, score: Tensor | None, layout: str) -> Predictor:
     program = Program.of(network)
     assert program is not None
-    layouts = (layout,) * len(program.matrices)
+    layouts = for_each(program, layout)
     return Predictor(network=network, graph=graph, x=x, score=score, program=program, layouts=layouts)
 
 
@@ -66,15 +67,15 @@ def assert_same(predictor: Predictor, nodes: Tensor | None = None) -> None:
 @pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
 def test_few_nodes_touch_their_neighbourhood_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Graph.from_edge_index(both_ways([(node, node + 1) for node in range(29)]), num_nodes=30)
-    predictor = frozen(backbone(name, 5), path, word_features(30, 5, seed=1), None, "blocks 1")
+    predictor = frozen(backbone(name, 5), path, word_features(30, 5, seed=1), None, "strips")
     touched: list[list[int]] = []
-    take = SplitRows.take
+    take = SparseRows.take
 
-    def noting(rows: SplitRows, nodes: Tensor) -> SplitRows:
+    def noting(rows: SparseRows, nodes: Tensor) -> SparseRows:
         touched.append(nodes.tolist())
         return take(rows, nodes)
 
-    monkeypatch.setattr(SplitRows, "take", noting)
+    monkeypatch.setattr(SparseRows, "take", noting)
     assert_same(predictor, torch.tensor([10, 20]))
     assert touched
     assert all(nodes == [8, 9, 10, 11, 12, 18, 19, 20, 21, 22] for nodes in touched)  # two steps away at most
@@ -121,7 +122,7 @@ def test_units_without_an_end_are_left_out_and_constants_are_kept() -> None:
         network.layer1.bias[0] = 2.5
         network.layer2.weight[1] = 0  # nothing leads out
         network.layer1.weight[4] = 0  # nobody reads this feature
-    predictor = frozen(network, house(), x, None, "blocks 1")
+    predictor = frozen(network, house(), x, None, "strips")
     assert predictor.live_units == 4
     assert predictor.used_features == 8
     assert_same(predictor)
@@ -186,7 +187,7 @@ def test_a_users_model_runs_on_the_smaller_graph() -> None:
 
 
 def test_other_features_are_taken_as_they_are() -> None:
-    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "blocks 1")
+    predictor = frozen(backbone("gcn", 9), house(), word_features(7, 9, 1), None, "strips")
     other = word_features(7, 9, 2).dense
     changed = predictor.with_features(other)
     torch.testing.assert_close(changed.x.dense, other)
@@ -195,7 +196,7 @@ def test_other_features_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["gcn", "gin", "gat"])
-@pytest.mark.parametrize("layout", ["blocks 1", "dense"])
+@pytest.mark.parametrize("layout", ["strips", "dense"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_new_nodes_join_with_their_edges(name: str, layout: str, directed: bool) -> None:
     graph = house(directed=directed)
@@ -232,7 +233,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="node ids"):
         predictor.with_nodes(torch.rand(1, 9), torch.tensor([[8], [0]]))
     ticket = find_ticket("gcn", data(), weight_sparsity=0.6, hidden=8, budget=BUDGET, isolated=False)
-    with pytest.raises(InputError, match="a layout must be"):
+    with pytest.raises(InputError, match="unknown layout"):
         compile_ticket(ticket, data(), layout="fast")
     with pytest.raises(InputError, match="a graph with"):
         compile_ticket(ticket, data(seed=1))
@@ -240,7 +241,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 @pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
 def test_no_nodes_give_no_rows(model: str) -> None:
-    predictor = frozen(backbone(model, 9), house(), word_features(7, 9, 1), None, "blocks 1")
+    predictor = frozen(backbone(model, 9), house(), word_features(7, 9, 1), None, "strips")
     assert predictor.logits([]).shape == (0, 3)
 
 
@@ -342,8 +343,11 @@ def test_a_recorded_decision_can_be_had_again() -> None:
     assert len(first.layouts) == 2
     again = compile_ticket(ticket, toy_data(), layout=first.layouts)
     assert (again.layouts, again.trials) == (first.layouts, None)
-    mixed = compile_ticket(ticket, toy_data(), layout=["dense", "blocks 1"])
-    assert mixed.layouts == ("dense", "blocks 1")
+    mixed = compile_ticket(ticket, toy_data(), layout=["dense", "strips"])
+    assert mixed.layouts == ("dense", "strips")
     assert_same(mixed)
     with pytest.raises(InputError, match=r"a name, or one for each of 2 matrices \(got 1\)"):
         compile_ticket(ticket, toy_data(), layout=["dense"])
+    with pytest.raises(InputError, match="'strips' is no layout for a gat's first matrix"):
+        compile_ticket(ticket, toy_data(), layout=["strips", "strips"])
+    assert compile_ticket(ticket, toy_data(), layout="strips").layouts == ("whole rows", "strips")

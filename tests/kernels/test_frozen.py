@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import SplitMatrix, narrow_sums, padded, projection
+from fastglt.kernels.frozen import STRIP, StoredMatrix, narrow_sums, padded, projection
 
 
 def sparse(rows: int, columns: int, share: float, seed: int) -> Tensor:
@@ -72,24 +72,53 @@ def test_narrow_rows_are_summed_with_their_padding(classes: int) -> None:
     assert not found[:, classes:].any()
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 100])
 @pytest.mark.usefixtures("backend")
-def test_a_split_matrix_multiplies_like_the_whole(most: int) -> None:
+def test_a_stored_matrix_multiplies_like_the_whole() -> None:
     x, weight = sparse(30, 12, 0.4, 2), sparse(12, 21, 0.06, 3)
     weight[4] = 0
     x[7] = 0
-    rows = SplitMatrix.of(weight, most=most).prepare(*as_csr(x))
+    rows = StoredMatrix.of(weight).prepare(*as_csr(x))
     torch.testing.assert_close(rows.product(), x @ weight, rtol=1e-4, atol=1e-5)
     some = torch.tensor([3, 7, 3, 29])
     torch.testing.assert_close(rows.take(some).product(), (x @ weight)[some], rtol=1e-4, atol=1e-5)
 
 
-@given(
-    st.integers(0, 6), st.integers(1, 6), st.integers(1, 40), st.integers(0, 5), st.floats(0, 1), st.integers(0, 99)
-)
+@given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 40), st.floats(0, 1), st.integers(0, 99))
 @settings(max_examples=50, deadline=None)
-def test_any_shape_and_density(rows: int, inner: int, columns: int, most: int, share: float, seed: int) -> None:
+def test_any_shape_and_density(rows: int, inner: int, columns: int, share: float, seed: int) -> None:
     x, weight = sparse(rows, inner, share, seed), sparse(inner, columns, share, seed + 1)
-    matrix = SplitMatrix.of(weight, most=most)
-    assert matrix.num_rows == int(weight.any(1).sum())
+    matrix = StoredMatrix.of(weight)
+    assert matrix.numbers.shape == (int(weight.any(1).sum()), columns)
     torch.testing.assert_close(matrix.prepare(*as_csr(x)).product(), x @ weight, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "elu"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("rows", "columns", "features"), [(5, 7, 3), (70, 40, 33), (1, 1, 1), (3, 4, 0)])
+@pytest.mark.usefixtures("backend")
+def test_strips_are_projected_like_their_product(
+    rows: int, columns: int, features: int, dtype: torch.dtype, activation: str
+) -> None:
+    adjacency, x = sparse(rows, columns, 0.3, 0).to(dtype), sparse(columns, features, 0.5, 1).to(dtype)
+    weight, starts = sparse(features, 3 * STRIP, 0.1, 2).to(dtype), torch.tensor([0, STRIP, 3 * STRIP])
+    bias, out, shift = (torch.randn(*shape, dtype=dtype) for shape in ((3 * STRIP,), (3 * STRIP, 16), (16,)))
+    csr, values = as_csr(adjacency)
+    heads = torch.stack([values, 2 * values, -values], 1)
+    run = projection(csr, bias, out, shift, activation=activation, head=1, starts=starts)
+
+    strips = StoredMatrix.of(weight, strips=True).prepare(*as_csr(x)).product()
+    assert not isinstance(strips, Tensor)
+    whole = StoredMatrix.of(weight).prepare(*as_csr(x)).product()
+    function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
+    factors = torch.cat([torch.full((STRIP,), 2), torch.full((2 * STRIP,), -1)])
+    expected = function(adjacency @ (x @ weight) * factors + bias) @ out + shift
+    torch.testing.assert_close(run(heads, strips), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(run(heads, whole), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("backend")
+def test_no_strips_add_nothing() -> None:
+    csr, values = as_csr(sparse(5, 5, 0.4, 0))
+    strips = StoredMatrix.of(torch.zeros(3, 0), strips=True).prepare(*as_csr(sparse(5, 3, 0.5, 1))).product()
+    found = projection(csr, torch.zeros(0), torch.zeros(0, 8), torch.arange(8.0), activation="relu")
+    assert torch.equal(found(values.unsqueeze(1), strips), torch.arange(8.0).expand(5, 8))

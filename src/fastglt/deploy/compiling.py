@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fastglt.deploy.compact import compact, plain_layers
-from fastglt.deploy.layouts import fastest, fastest_order, in_order
+from fastglt.deploy.layouts import fastest, for_each, in_order
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
 from fastglt.errors import InputError
@@ -58,8 +58,12 @@ def compile_for(
     pruned = graph.prune(masks.edges).alone()
     score = None if ticket.edge_scores is None else ticket.edge_scores.to(x.device)
     found = Predictor(network=network, graph=pruned, x=x, score=score, program=Program.of(network))
-    layouts, trials = _users_layouts(found, layout) if isinstance(network, PyGNetwork) else _layouts(found, layout)
-    found = replace(found, program=in_order(found.program, layouts), layouts=layouts, trials=trials or None)
+    if isinstance(network, PyGNetwork):
+        layouts, trials = _users_layouts(found, layout)
+        found = replace(found, layouts=layouts, trials=trials or None)
+    elif found.program is not None:
+        layouts, trials = _layouts(found, found.program, layout)
+        found = replace(found, program=in_order(found.program, layouts), layouts=layouts, trials=trials or None)
     found.prepare()
     return found
 
@@ -72,20 +76,14 @@ def _check_features(ticket: Ticket, graph: Graph, x: Features) -> None:
         raise InputError(f"the ticket reads {width} features of each node (got a graph with {x.num_features})")
 
 
-def _layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
+def _layouts(
+    found: Predictor, program: Program, layout: str | Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, float]]:
     """The layout of each matrix of a program, and the milliseconds of those that were tried."""
-    matrices = () if found.program is None else found.program.matrices
-    given = _for_each(layout, len(matrices))
-    if given is not None:
-        return given, {}
-    layouts: list[str] = []
-    trials: dict[str, float] = {}
-    for number, matrix in enumerate(matrices, start=1):
-        name, spent = fastest(found.x, matrix)
-        layouts.append(name)
-        trials |= {f"matrix {number}, {key}": value for key, value in spent.items()}
-    chosen, spent = fastest_order(found.program, layouts, found.x, found.graph.hops(None, depth=2), found.score)
-    return chosen, trials | {f"all nodes, {key}": value for key, value in spent.items()}
+    given = _for_each(layout, len(program.matrices))
+    if given is None:
+        return fastest(program, found.x, found.graph.hops(None, depth=2), found.score)
+    return (for_each(program, layout) if isinstance(layout, str) else given), {}
 
 
 def _users_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from fastglt.deploy.programs import Program
-from fastglt.errors import InputError
+from fastglt.errors import InputError, unknown_name
 from fastglt.features import Features
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import SplitMatrix, SplitRows
+from fastglt.kernels.frozen import Product, SparseRows, StoredMatrix
 from fastglt.messages import Hop
 
+WHOLE_ROWS, STRIPS, DENSE = "whole rows", "strips", "dense"
 SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied
 _REPEATS = 5
-_MOST = (8, 16, 32, 64, 128)  # blocks of a row that is not stored whole
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
 
 
@@ -50,28 +50,22 @@ class DenseRows:
         more[csr.rows, csr.indices.long()] = values
         return replace(self, x=torch.cat([self.x, more[:, self.used]]))
 
-    def product(self) -> Tensor:
+    def product(self) -> Product:
         """Times the matrix."""
         return self.x if self.weight is None else self.x @ self.weight
 
 
-Rows = DenseRows | SplitRows  # the features of some nodes, ready to be multiplied
+Rows = DenseRows | SparseRows  # the features of some nodes, ready to be multiplied
 
 
 def store(x: Features, weight: Tensor, layout: str) -> Rows:
-    """Features and a weight matrix in a layout: "dense", "whole rows", or "blocks 32" for rows of at most 32.
+    """Features and a weight matrix in a layout; features that no weight reads are left out in all of them.
 
-    Features that no weight reads are left out in all of them. "sums first" is dense for the matrix of a program in
-    that order, see `in_order`.
+    "sums first" is dense for the matrix of a program in that order, see `in_order`.
     """
-    kind, _, most = layout.partition(" ")
-    if layout in ("dense", SUMS_FIRST):
+    if layout in (DENSE, SUMS_FIRST):
         return DenseRows.of(x, weight)
-    if layout == "whole rows":
-        return SplitMatrix.of(weight, most=0).prepare(x.csr, x.values)
-    if kind == "blocks" and most.isdigit():
-        return SplitMatrix.of(weight, most=int(most)).prepare(x.csr, x.values)
-    raise InputError(f"a layout must be dense, whole rows, blocks N or sums first (got '{layout}')")
+    return StoredMatrix.of(weight, strips=layout == STRIPS).prepare(x.csr, x.values)
 
 
 def restore(rows: Rows, x: Features) -> Rows:
@@ -81,9 +75,20 @@ def restore(rows: Rows, x: Features) -> Rows:
     return rows.matrix.prepare(x.csr, x.values)
 
 
-def in_order(program: Program | None, layouts: Sequence[str]) -> Program | None:
-    """The program in the order that the layouts of its matrices name."""
-    if program is None or SUMS_FIRST not in layouts:
+def for_each(program: Program, layout: str) -> tuple[str, ...]:
+    """A layout for all matrices; one whose product is needed whole is stored in whole rows instead of strips."""
+    whole = program.needed_whole if layout == STRIPS else 0
+    return (WHOLE_ROWS,) * whole + (layout,) * (len(program.matrices) - whole)
+
+
+def in_order(program: Program, layouts: Sequence[str]) -> Program:
+    """The program in the order that the layouts of its matrices name, which are checked."""
+    for layout in layouts:
+        if layout not in (WHOLE_ROWS, STRIPS, DENSE, SUMS_FIRST):
+            raise unknown_name("layout", layout, (WHOLE_ROWS, STRIPS, DENSE, SUMS_FIRST))
+    if STRIPS in layouts[: program.needed_whole]:
+        raise InputError(f"'{STRIPS}' is no layout for a gat's first matrix, whose product is needed whole")
+    if SUMS_FIRST not in layouts:
         return program
     found = program.summing_first()
     if found is None:
@@ -92,33 +97,24 @@ def in_order(program: Program | None, layouts: Sequence[str]) -> Program | None:
     return found
 
 
-def fastest(x: Features, weight: Tensor) -> tuple[str, dict[str, float]]:
-    """The layout with the shortest median of a few interleaved trials, and each one's milliseconds."""
-    names = ["whole rows", *(f"blocks {most}" for most in _MOST)]
-    if _density(x) >= _DENSE_FROM:
-        names.append("dense")
-    return race({name: store(x, weight, name).product for name in names}, x.device)
-
-
-def fastest_order(
-    program: Program | None, layouts: Sequence[str], x: Features, hops: Sequence[Hop], score: Tensor | None
+def fastest(
+    program: Program, x: Features, hops: Sequence[Hop], score: Tensor | None
 ) -> tuple[tuple[str, ...], dict[str, float]]:
-    """These layouts, or "sums first" if all nodes' class scores come sooner then; and the trials' milliseconds.
+    """The layouts with which all nodes' class scores come soonest, and the milliseconds of those that were tried.
 
-    It is tried with dense features of which fewer are read than there are live units: there is less to be summed up
-    for new features too.
+    Sums first are tried with dense features of which fewer are read than there are live units: there is less to be
+    summed up for new features too.
     """
-    other = program.summing_first() if program is not None and _density(x) >= _DENSE_FROM else None
-    if program is None or other is None or other.matrices[0].shape[1] >= program.live_units:
-        return tuple(layouts), {}
+    names = [STRIPS, WHOLE_ROWS]
+    if x.num_nonzero >= _DENSE_FROM * x.num_nodes * x.num_features:
+        names.append(DENSE)
+        other = program.summing_first()
+        if other is not None and other.matrices[0].shape[1] < program.live_units:
+            names.append(SUMS_FIRST)
     name, spent = race(
-        {
-            "products first": _answer(program, layouts, x, hops, score),
-            SUMS_FIRST: _answer(other, (SUMS_FIRST,), x, hops, score),
-        },
-        x.device,
+        {name: _answer(program, for_each(program, name), x, hops, score) for name in names}, x.device
     )
-    return ((SUMS_FIRST,) if name == SUMS_FIRST else tuple(layouts)), spent
+    return for_each(program, name), spent
 
 
 def _answer(
@@ -126,6 +122,7 @@ def _answer(
 ) -> Callable[[], Tensor]:
     """What computes the class scores."""
     first, second = hops
+    program = in_order(program, layouts)
     rows = [store(x, matrix, layout) for matrix, layout in zip(program.matrices, layouts, strict=True)]
     finish = program.prepare(first, second, score)
     return lambda: finish([each.product for each in rows])
@@ -141,10 +138,6 @@ def race(works: Mapping[str, Callable[[], Tensor]], device: torch.device) -> tup
             spent[name].append(_seconds(work, device))
     medians = {name: 1000 * median(found) for name, found in spent.items()}
     return min(medians, key=lambda name: medians[name]), medians
-
-
-def _density(x: Features) -> float:
-    return x.num_nonzero / max(1, x.num_nodes * x.num_features)
 
 
 def _seconds(work: Callable[[], Tensor], device: torch.device) -> float:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fastglt.kernels import attention, head_dots
-from fastglt.kernels.frozen import AT_ONCE, Sums, Units, narrow_sums, padded, projection
+from fastglt.kernels.frozen import STRIP, Product, Units, narrow_sums, padded, projection
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
@@ -38,11 +38,11 @@ class Hidden:
         return Hidden(live=(read & written).nonzero().squeeze(1), shift=constant @ out[read & ~written])
 
     def parts(self, into: Tensor, bias: Tensor, out: Tensor, heads: int = 1) -> "list[Part]":
-        """The live ones' weights, a few heads at a time, each filled up with zeros to a multiple of AT_ONCE."""
+        """The live ones' weights, a few heads at a time, each filled up with zeros to a multiple of STRIP."""
         units, at_a_time = into.shape[1], max(1, _UNITS * heads // into.shape[1])
         into, bias, out = pad(into, (0, 1)), pad(bias, (0, 1)), pad(padded(out), (0, 0, 0, 1))  # one more, of zeros
         by_head = [self.live[self.live * heads // units == head] for head in range(heads)]
-        filled = [pad(live, (0, -live.numel() % AT_ONCE), value=units) for live in by_head]
+        filled = [pad(live, (0, -live.numel() % STRIP), value=units) for live in by_head]
         found = []
         for first in range(0, heads, at_a_time):
             members = filled[first : first + at_a_time]
@@ -71,7 +71,7 @@ class Part:
     head: int  # the first
     starts: Tensor  # int64 [heads + 1], where each one's units start, and where the last one's end
 
-    def projection(self, hop: Hop, activation: str) -> Sums:
+    def projection(self, hop: Hop, activation: str) -> Callable[[Tensor, Product], Tensor]:
         """What these units add to the outputs, from the messages' factors and the features times `into`."""
         return projection(
             hop.csr, self.bias, self.out, self.shift, activation=activation, head=self.head, starts=self.starts
@@ -81,7 +81,7 @@ class Part:
 _ACTIVATIONS = {"relu": torch.relu, "elu": torch.nn.functional.elu}
 
 
-Products = Sequence[Callable[[], Tensor]]  # each is computed when it is needed
+Products = Sequence[Callable[[], Product]]  # each is computed when it is needed
 Finish = Callable[[Products], Tensor]
 
 
@@ -92,6 +92,7 @@ class Program(ABC):
     """
 
     matrices: tuple[Tensor, ...]  # [features, columns] each
+    needed_whole: int = 0  # the first ones, whose products are; those of the others may be read strip by strip
     live_units: int
 
     @abstractmethod
@@ -144,12 +145,12 @@ class FixedMessages(Program):
         found.matrices = (picks,)
         return found
 
-    def _hidden(self, hop: Hop, values: Tensor) -> Callable[[Tensor], Tensor]:
+    def _hidden(self, hop: Hop, values: Tensor) -> Callable[[Product], Tensor]:
         """From products, or features, of the senders to what the receivers' hidden units add to the outputs."""
         if self._units is not None:
             return _KeptSums(self._units, hop, values)
         run = self._part.projection(hop, "relu")
-        return lambda products: run(values, products)
+        return lambda product: run(values, product)
 
 
 class _KeptSums:
@@ -159,7 +160,8 @@ class _KeptSums:
         self._units, self._hop, self._values = units, hop, values
         self._kept: tuple[Tensor, Callable[[], Tensor]] | None = None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Product) -> Tensor:
+        assert isinstance(x, Tensor)
         if self._kept is None or self._kept[0] is not x:
             self._kept = (x, self._units.prepare(self._hop.csr, self._values, x))
         return self._kept[1]()
@@ -214,6 +216,8 @@ class GINProgram(FixedMessages):
 class GATProgram(Program):
     """Attention from the features themselves, so that units nobody reads need not be there to be looked at."""
 
+    needed_whole = 1
+
     def __init__(self, state: State, *, heads: int, slope: float) -> None:
         into, out, bias = state["layer1.weight"], state["layer2.weight"], state["layer1.bias"]
         hidden = Hidden.of(into, bias, out, "elu")
@@ -233,7 +237,9 @@ class GATProgram(Program):
         hidden, last = [part.projection(first, "elu") for part in self._parts], narrow_sums(second.csr, self._last)
 
         def finish(products: Products) -> Tensor:
-            values = self._attention(products[0]().view(-1, 2, self._heads), first, scores[0])
+            halves = products[0]()
+            assert isinstance(halves, Tensor)
+            values = self._attention(halves.view(-1, 2, self._heads), first, scores[0])
             y = reduce(torch.Tensor.add_, (one(values, z()) for one, z in zip(hidden, products[1:], strict=True)))
             return last(self._attention(head_dots(y, self._looks), second, scores[1]), y)[:, : self._classes]
 

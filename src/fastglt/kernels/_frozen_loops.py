@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _elu, _relu
-from fastglt.kernels._vectors import DOTS, WIDE, activated_dots, add_blocks, sum_columns, sum_rows
-from fastglt.kernels.frozen import LANES
+from fastglt.kernels._vectors import DOTS, WIDE, activated_dots, sum_columns, sum_rows
+from fastglt.kernels.frozen import LANES, STRIP
 
 
 @njit(**_OPTIONS)
@@ -30,6 +30,26 @@ def project(indptr, indices, values, first, starts, dense, bias, activation, col
 
 
 @njit(**_OPTIONS)
+def project_strips(  # type: ignore[no-untyped-def]
+    x_indptr, x_indices, x_values, strips, indptr, indices, values, heads, bias, columns, activation, out
+):
+    """out[s] is what `project` gives for x · strips[s], with the strip's own head, bias and columns, but no shift.
+
+    A thread goes through all rows with one strip, whose numbers stay in its cache, and waits for nobody on the way.
+    """
+    for s in prange(heads.shape[0]):
+        dense, total = np.empty((x_indptr.shape[0] - 1, STRIP), strips.dtype), np.empty(STRIP, strips.dtype)
+        for i in range(dense.shape[0]):
+            dense[i] = strips.dtype.type(0)
+            sum_columns(x_indices, x_values, 0, strips[s], x_indptr[i], x_indptr[i + 1], 0, dense[i], 0, STRIP)
+        for i in range(out.shape[1]):
+            total[:] = strips.dtype.type(0)
+            sum_columns(indices, values, heads[s], dense, indptr[i], indptr[i + 1], 0, total, 0, STRIP)
+            for c in range(0, out.shape[2], DOTS):
+                _dots(total, bias[s], activation, columns[s], c, out[s, i, c : c + DOTS])
+
+
+@njit(**_OPTIONS)
 def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-untyped-def]
     """out[i] = Σ_k values[k] · dense[indices[k]] + bias for rows of LANES numbers, or a multiple of that."""
     rows = out.shape[0]
@@ -43,18 +63,11 @@ def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-un
 
 
 @njit(**_OPTIONS)
-def mixed(indptr, indices, values, split, whole, pointers, places, blocks, out):  # type: ignore[no-untyped-def]
-    """out[i] = Σ_k values[k] · weight[indices[k]], where the first columns' weights are rows of `whole`.
-
-    Row i's entries up to split[i] meet whole rows; the others meet the blocks that are not all zero of theirs.
-    """
+def product(indptr, indices, values, dense, out):  # type: ignore[no-untyped-def]
+    """out[i] = Σ_k values[k] · dense[indices[k]]."""
     for i in prange(out.shape[0]):
-        row = out[i]
-        row[:] = out.dtype.type(0)
-        sum_rows(indices, values, 0, whole, indptr[i], split[i], 0, row)
-        for k in range(split[i], indptr[i + 1]):
-            f = indices[k] - whole.shape[0]
-            add_blocks(values[k, 0], places, blocks, pointers[f], pointers[f + 1], row)
+        out[i] = out.dtype.type(0)
+        sum_rows(indices, values, 0, dense, indptr[i], indptr[i + 1], 0, out[i])
 
 
 @njit(**{**_ROW, "fastmath": {"contract"}})

@@ -11,6 +11,7 @@ from torch import Tensor
 from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
+from fastglt.kernels.frozen import STRIP
 
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth
@@ -132,6 +133,26 @@ def projection(
     return run
 
 
+def strip_projection(
+    csr: CSR, heads: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+) -> Callable[[Tensor, CSR, Tensor, Tensor], Tensor]:
+    """See `fastglt.kernels.frozen.projection`; each strip of columns has its head."""
+    if bias.dtype != torch.float32:
+        return _plain.strip_projection(csr, heads, bias, activation, weight, shift)
+    count = heads.numel()
+    by_strip = bias.view(count, STRIP), weight.view(count, STRIP, weight.shape[1]).transpose(1, 2)
+    after, kind = _arrays(heads, *by_strip), _ACTIVATIONS[activation]
+
+    def run(values: Tensor, rows: CSR, factors: Tensor, strips: Tensor) -> Tensor:
+        parts = strips.new_empty(heads.numel(), csr.num_rows, shift.numel())
+        given = (*rows.arrays, *_arrays(factors, strips), *csr.arrays, *_arrays(values))
+        work = (rows.num_entries + csr.num_entries) * bias.numel()
+        _run(work, _frozen_loops.project_strips, *given, *after, kind, parts.numpy())
+        return parts.sum(0).add_(shift)
+
+    return run
+
+
 def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.narrow_sums`."""
     before, work = _arrays(bias), 2 * csr.num_entries * bias.numel()  # rows so short are far from the best speed
@@ -144,17 +165,14 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     return run
 
 
-def mixed(
-    csr: CSR, values: Tensor, split: Tensor, whole: Tensor, rest: CSR, blocks: Tensor, columns: int
-) -> Callable[[], Tensor]:
-    """See `fastglt.kernels.frozen.SplitRows.product`."""
-    before = (*csr.arrays, *_arrays(values.unsqueeze(1), split, whole), *rest.arrays, *_arrays(blocks))
-    shape, work = (csr.num_rows, whole.shape[1]), csr.num_entries * whole.shape[1]
+def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
+    """See `fastglt.kernels.frozen.SparseRows.product`."""
+    before, shape = (*csr.arrays, *_arrays(values, dense)), (csr.num_rows, dense.shape[1])
 
     def run() -> Tensor:
-        out = whole.new_empty(shape)
-        _run(work, _frozen_loops.mixed, *before, out.numpy())
-        return out[:, :columns]
+        out = dense.new_empty(shape)
+        _run(csr.num_entries * shape[1], _frozen_loops.product, *before, out.numpy())
+        return out
 
     return run
 

@@ -72,14 +72,25 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda values, dense: spmm(csr, values, dense) + bias
 
 
-def mixed(
-    csr: CSR, values: Tensor, split: Tensor, whole: Tensor, rest: CSR, blocks: Tensor, columns: int
-) -> Callable[[], Tensor]:
-    """See `fastglt.kernels.frozen.SplitRows.product`."""
-    spread = blocks.new_zeros(rest.num_rows, rest.num_columns, blocks.shape[1])
-    spread[rest.rows, rest.indices.long()] = blocks
-    matrix, given = torch.cat([whole, spread.flatten(1)])[:, :columns], values.unsqueeze(1)
-    return lambda: spmm(csr, given, matrix)
+def strip_projection(
+    csr: CSR, heads: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+) -> Callable[[Tensor, CSR, Tensor, Tensor], Tensor]:
+    """See `fastglt.kernels.frozen.projection`; each strip of columns has its head."""
+
+    def run(values: Tensor, rows: CSR, factors: Tensor, strips: Tensor) -> Tensor:
+        sums = [
+            spmm(csr, values[:, head : head + 1], spmm(rows, factors, strip))
+            for head, strip in zip(heads.tolist(), strips, strict=True)
+        ]
+        hidden = torch.cat([values.new_empty(csr.num_rows, 0), *sums], 1)
+        return finish(hidden, bias, activation, None) @ weight + shift
+
+    return run
+
+
+def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
+    """See `fastglt.kernels.frozen.SparseRows.product`."""
+    return lambda: spmm(csr, values, dense)
 
 
 def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:

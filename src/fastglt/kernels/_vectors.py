@@ -15,7 +15,6 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
-from fastglt.kernels.frozen import LANES
 
 DOTS = 8  # dot products that are taken at once
 WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
@@ -80,26 +79,6 @@ def activated_dots(_context, x, bias, activation, rows, first, length, out):  # 
                 _add_product(builder, total, left, right)
         for j, total in enumerate(sums):
             builder.store(_across(builder, builder.load(total)), builder.gep(given.data(6), [_INDEX(j)]))
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def add_blocks(_context, factor, places, blocks, begin, end, row):  # type: ignore[no-untyped-def]
-    """Add factor · blocks[b] to the places[b]-th block of LANES numbers of a row, for begin ≤ b < end."""
-    signature = types.void(factor, places, blocks, begin, end, row)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given = _Given(context, builder, signature.args, arguments)
-        vector = ir.VectorType(context.get_value_type(blocks.dtype), LANES)
-        spread = _spread(builder, arguments[0], vector)
-        start, target = (builder.bitcast(given.data(place), vector.as_pointer()) for place in (2, 5))
-        with cgutils.for_range_slice(builder, given.number(3), given.number(4), _INDEX(1)) as (b, _):
-            place = builder.zext(builder.load(builder.gep(given.data(1), [b])), _INDEX)
-            total = builder.gep(target, [place])
-            product = builder.fmul(spread, _load(builder, builder.gep(start, [b])), flags=tuple(_FAST))
-            builder.store(builder.fadd(_load(builder, total), product, flags=tuple(_FAST)), total, align=1)
         return context.get_dummy_value()
 
     return signature, generate

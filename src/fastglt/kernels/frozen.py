@@ -5,7 +5,7 @@ What never changes is given first and made ready once; the rest comes with each 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from fastglt.kernels.csr import CSR
 
 Sums = Callable[[Tensor, Tensor], Tensor]  # of a matrix's rows, from values [entries, heads] and the matrix
 LANES = 8  # columns of few that are summed at once
-AT_ONCE = 16  # columns of many that are added at once: rows of a multiple of that leave no rest
+STRIP = 64  # columns of many that are computed from the features to what reads them before the next are begun
 _FEW = 4 * LANES  # columns, up to which they are summed LANES at a time
 _NEAR = 2**20  # numbers of hidden units that are held at a time
 _SPARSE_UP_TO = 0.25  # share of weights that are left, up to which only those are read
@@ -30,16 +30,31 @@ def projection(
     activation: str,
     head: int = 0,
     starts: Tensor | None = None,
-) -> Sums:
-    """``activation(csr(values) · dense + bias) · weight + shift`` in one pass over the rows.
+) -> "Callable[[Tensor, Product], Tensor]":
+    """``activation(csr(values) · product + bias) · weight + shift``; what is in between is never written down.
 
-    The weight has few columns and is `padded`. The dense columns from starts[h] to starts[h + 1] take the column
-    head + h of the values; None: all of them take that of the head.
+    The weight has few columns and is `padded`. The product's columns from starts[h] to starts[h + 1], which for
+    strips are multiples of STRIP, take the column head + h of the values; None: all take that of the head.
     """
     if starts is None:
         starts = torch.tensor([0, bias.numel()])
-    found: Sums = _server(bias, "numba").projection(csr, head, starts, bias, activation, weight, shift)
-    return found
+    server = _server(bias, "numba")
+    of_product: Sums = server.projection(csr, head, starts, bias, activation, weight, shift)
+
+    @cache
+    def of_strips() -> Callable[[Tensor, CSR, Tensor, Tensor], Tensor]:
+        heads = head + torch.repeat_interleave(starts.diff() // STRIP)
+        found: Callable[[Tensor, CSR, Tensor, Tensor], Tensor] = server.strip_projection(
+            csr, heads, bias, activation, weight, shift
+        )
+        return found
+
+    def run(values: Tensor, product: Product) -> Tensor:
+        if isinstance(product, Tensor):
+            return of_product(values, product)
+        return of_strips()(values, product.csr, product.values, product.matrix.numbers)
+
+    return run
 
 
 def narrow_sums(csr: CSR, bias: Tensor) -> Sums:
@@ -117,93 +132,73 @@ def _from_left(matrix: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SplitMatrix:
-    """A weight matrix whose fuller rows are stored whole, the others by their blocks; empty rows are left out.
+class StoredMatrix:
+    """A weight matrix without its empty rows: whole rows, or strips of STRIP columns one after the other.
 
-    A block is LANES numbers side by side, not all of them zero. A whole row is added with its sum in registers, and
-    of a row with few blocks only those are read.
-
-    >>> weight = torch.zeros(3, 24)
+    >>> weight = torch.zeros(3, 128)
     >>> weight[0, 9], weight[2] = 2, 1
-    >>> matrix = SplitMatrix.of(weight, most=1)
-    >>> matrix.place.tolist(), matrix.whole.shape, matrix.rest.indices.tolist(), matrix.blocks.tolist()
-    ([1, -1, 0], torch.Size([1, 24]), [1], [[0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    >>> matrix = StoredMatrix.of(weight, strips=True)
+    >>> matrix.place.tolist(), matrix.numbers.shape
+    ([0, -1, 1], torch.Size([2, 2, 64]))
     """
 
-    columns: int
-    place: Tensor  # int64 [rows], where each row is stored: whole ones first; -1: nowhere, it is empty
-    whole: Tensor  # [whole rows, columns and their padding]
-    rest: CSR  # the other rows: which of the blocks they have
-    blocks: Tensor  # [blocks, LANES], their numbers
+    place: Tensor  # int64 [rows], where each row is stored; -1: nowhere, it is empty
+    numbers: Tensor  # [stored rows, columns], or [strips, stored rows, STRIP]
 
     @staticmethod
-    def of(weight: Tensor, *, most: int) -> "SplitMatrix":
-        """Rows of at most so many blocks are stored by them."""
-        parts = padded(weight).view(weight.shape[0], -1, LANES)
-        counts = parts.any(-1).sum(1)
-        whole, blocked = (
-            (counts > most).nonzero().squeeze(1),
-            ((counts > 0) & (counts <= most)).nonzero().squeeze(1),
-        )
-        place = torch.full_like(counts, -1)
-        place[whole] = torch.arange(whole.numel(), device=weight.device)
-        place[blocked] = whole.numel() + torch.arange(blocked.numel(), device=weight.device)
-        rows, columns = parts[blocked].any(-1).nonzero().unbind(1)
-        rest, _ = CSR.from_entries(rows, columns, (blocked.numel(), parts.shape[1]))
-        return SplitMatrix(
-            columns=weight.shape[1],
-            place=place,
-            whole=parts[whole].flatten(1),
-            rest=rest,
-            blocks=parts[blocked][rows, columns],
-        )
+    def of(weight: Tensor, *, strips: bool = False) -> "StoredMatrix":
+        """Strips are for a multiple of STRIP columns."""
+        used = weight.any(1)
+        place = torch.where(used, used.cumsum(0) - 1, -1)
+        left = weight[used]
+        if strips:
+            left = left.view(left.shape[0], left.shape[1] // STRIP, STRIP).transpose(0, 1)
+        return StoredMatrix(place=place, numbers=left.contiguous())
 
     @property
-    def num_rows(self) -> int:
-        """How many rows are stored."""
-        return self.whole.shape[0] + self.rest.num_rows
+    def in_strips(self) -> bool:
+        """Whether these are strips."""
+        return self.numbers.dim() == 3
 
-    def prepare(self, csr: CSR, values: Tensor) -> "SplitRows":
+    def prepare(self, csr: CSR, values: Tensor) -> "SparseRows":
         """Sparse rows that are to be multiplied with this matrix."""
         stored = self.place[csr.indices.long()]
         used = stored >= 0
-        sorted_, order = CSR.from_entries(csr.rows[used], stored[used], (csr.num_rows, max(1, self.num_rows)))
-        whole = torch.bincount(sorted_.rows[sorted_.indices < self.whole.shape[0]], minlength=csr.num_rows)
-        return SplitRows(csr=sorted_, values=values[used][order], whole=whole, matrix=self)
+        shape = csr.num_rows, max(1, self.numbers.shape[-2])
+        sorted_, order = CSR.from_entries(csr.rows[used], stored[used], shape)
+        return SparseRows(csr=sorted_, values=values[used][order].unsqueeze(1), matrix=self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SplitRows:
-    """Sparse rows whose columns are numbered as a `SplitMatrix` stores its rows."""
+class SparseRows:
+    """Sparse rows whose columns are numbered as a `StoredMatrix` stores its rows."""
 
     csr: CSR
-    values: Tensor
-    whole: Tensor  # int64 [rows], how many of each row's entries meet whole rows; they come first
-    matrix: SplitMatrix
+    values: Tensor  # [entries, 1]
+    matrix: StoredMatrix
 
-    def take(self, rows: Tensor) -> "SplitRows":
+    def take(self, rows: Tensor) -> "SparseRows":
         """Some of these rows."""
         csr, entries = self.csr.take_rows(rows)
-        return SplitRows(csr=csr, values=self.values[entries], whole=self.whole[rows], matrix=self.matrix)
+        return SparseRows(csr=csr, values=self.values[entries], matrix=self.matrix)
 
-    def append(self, csr: CSR, values: Tensor) -> "SplitRows":
+    def append(self, csr: CSR, values: Tensor) -> "SparseRows":
         """These rows, then others."""
         more = self.matrix.prepare(csr, values)
-        return SplitRows(
-            csr=self.csr.append(more.csr),
-            values=torch.cat([self.values, more.values]),
-            whole=torch.cat([self.whole, more.whole]),
-            matrix=self.matrix,
+        return SparseRows(
+            csr=self.csr.append(more.csr), values=torch.cat([self.values, more.values]), matrix=self.matrix
         )
 
-    def product(self) -> Tensor:
-        """These rows times the matrix."""
-        return self._multiply()
+    def product(self) -> "Product":
+        """These rows times the matrix; with strips these rows themselves: who reads a strip multiplies it."""
+        return self if self.matrix.in_strips else self._multiply()
 
     @cached_property
     def _multiply(self) -> Callable[[], Tensor]:
-        matrix, split = self.matrix, self.csr.indptr[:-1] + self.whole
-        found: Callable[[], Tensor] = _server(self.values, "numba").mixed(
-            self.csr, self.values, split, matrix.whole, matrix.rest, matrix.blocks, matrix.columns
+        found: Callable[[], Tensor] = _server(self.values, "numba").product(
+            self.csr, self.values, self.matrix.numbers
         )
         return found
+
+
+Product = Tensor | SparseRows  # of features and a matrix; the latter is yet to be multiplied, strip by strip
