@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _elu, _relu
-from fastglt.kernels._vectors import DOTS, WIDE, activated_dots, sum_columns, sum_rows
+from fastglt.kernels._vectors import DOTS, WIDE, activated_dots, project_row, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES, STRIP
 
 
@@ -31,22 +31,40 @@ def project(indptr, indices, values, first, starts, dense, bias, activation, col
 
 @njit(**_OPTIONS)
 def project_strips(  # type: ignore[no-untyped-def]
-    x_indptr, x_indices, x_values, strips, indptr, indices, values, heads, bias, columns, activation, out
+    x_indptr, x_indices, x_values, strips, indptr, indices, values, heads, bias, columns, activation, dense, parts
 ):
-    """out[s] is what `project` gives for x · strips[s], with the strip's own head, bias and columns, but no shift.
+    """The sum of parts is what `project` gives for x · strips side by side, without a shift.
 
-    A thread goes through all rows with one strip, whose numbers stay in its cache, and waits for nobody on the way.
+    Each strip has its head, its bias and its columns. There are as many parts as threads, each with rows of a strip
+    for itself: it goes through all rows with one strip after the other, whose numbers stay in its cache, and waits
+    for nobody on the way.
     """
-    for s in prange(heads.shape[0]):
-        dense, total = np.empty((x_indptr.shape[0] - 1, STRIP), strips.dtype), np.empty(STRIP, strips.dtype)
-        for i in range(dense.shape[0]):
-            dense[i] = strips.dtype.type(0)
-            sum_columns(x_indices, x_values, 0, strips[s], x_indptr[i], x_indptr[i + 1], 0, dense[i], 0, STRIP)
-        for i in range(out.shape[1]):
-            total[:] = strips.dtype.type(0)
-            sum_columns(indices, values, heads[s], dense, indptr[i], indptr[i + 1], 0, total, 0, STRIP)
-            for c in range(0, out.shape[2], DOTS):
-                _dots(total, bias[s], activation, columns[s], c, out[s, i, c : c + DOTS])
+    for thread in prange(parts.shape[0]):
+        parts[thread] = parts.dtype.type(0)
+        for s in range(thread, heads.shape[0], parts.shape[0]):
+            _multiply_strip(x_indptr, x_indices, x_values, strips[s], dense[thread])
+            _add_strip(
+                indptr, indices, values, heads[s], dense[thread], bias[s], activation, columns[s], parts[thread]
+            )
+
+
+@njit(**_ROW)
+def _multiply_strip(indptr, indices, values, strip, out):  # type: ignore[no-untyped-def]
+    """out[i] = Σ_k values[k] · strip[indices[k]]."""
+    for i in range(out.shape[0]):
+        sum_columns(indices, values, 0, strip, indptr[i], indptr[i + 1], 0, out[i], 0, STRIP, 1)
+
+
+@njit(**{**_ROW, "fastmath": {"contract"}})
+def _add_strip(indptr, indices, values, head, dense, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+    """Add activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ to out[i]."""
+    for i in range(out.shape[0]):
+        if activation == ELU:
+            project_row(indices, values, head, dense, indptr[i], indptr[i + 1], bias, ELU, columns, out[i])
+        elif activation == RELU:
+            project_row(indices, values, head, dense, indptr[i], indptr[i + 1], bias, RELU, columns, out[i])
+        else:
+            project_row(indices, values, head, dense, indptr[i], indptr[i + 1], bias, NONE, columns, out[i])
 
 
 @njit(**_OPTIONS)
@@ -59,7 +77,7 @@ def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-un
                 row = out[i, low : low + LANES]
                 for c in range(LANES):
                     row[c] = bias[low + c]
-                sum_columns(indices, values, 0, dense, indptr[i], indptr[i + 1], low, row, 0, LANES)
+                sum_columns(indices, values, 0, dense, indptr[i], indptr[i + 1], low, row, 0, LANES, 0)
 
 
 @njit(**_OPTIONS)

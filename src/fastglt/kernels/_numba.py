@@ -1,9 +1,12 @@
 """The kernels on a CPU, as compiled loops."""
 
+import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from numba import get_num_threads, set_num_threads
 from torch import Tensor
@@ -17,6 +20,7 @@ _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to 
 _EXP = 20  # multiplications that an exponential is worth
 _MANY_HEADS = 4  # from which an entry's heads are worth a vector
 
+_kept = threading.local()
 _ACTIVATIONS = {"none": _loops.NONE, "relu": _loops.RELU, "elu": _loops.ELU}
 
 
@@ -144,11 +148,12 @@ def strip_projection(
     after, kind = _arrays(heads, *by_strip), _ACTIVATIONS[activation]
 
     def run(values: Tensor, rows: CSR, factors: Tensor, strips: Tensor) -> Tensor:
-        parts = strips.new_empty(heads.numel(), csr.num_rows, shift.numel())
+        threads = max(1, min(get_num_threads(), count))
+        dense, parts = _scratch((threads, rows.num_rows, STRIP), (threads, csr.num_rows, shift.numel()))
         given = (*rows.arrays, *_arrays(factors, strips), *csr.arrays, *_arrays(values))
         work = (rows.num_entries + csr.num_entries) * bias.numel()
-        _run(work, _frozen_loops.project_strips, *given, *after, kind, parts.numpy())
-        return parts.sum(0).add_(shift)
+        _run(work, _frozen_loops.project_strips, *given, *after, kind, dense, parts)
+        return torch.from_numpy(parts.sum(0)).add_(shift)
 
     return run
 
@@ -267,6 +272,15 @@ def _run(work: int, loop: Any, *arguments: Any) -> None:
         loop(*arguments)
     finally:
         set_num_threads(threads)
+
+
+def _scratch(*shapes: tuple[int, ...]) -> "list[npt.NDArray[np.float32]]":
+    """Arrays for a moment, in memory that the calling thread keeps: new pages cost more than what is done there."""
+    sizes = [math.prod(shape) for shape in shapes]
+    if sum(sizes) > getattr(_kept, "memory", np.empty(0)).size:
+        _kept.memory = np.empty(sum(sizes), np.float32)
+    parts = np.split(_kept.memory[: sum(sizes)], np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:

@@ -4,7 +4,8 @@ A compiled loop that adds into an array loads and stores it for every few rows, 
 overlaps with what it reads. Here the running sums of a few columns are vectors that are stored once, at the end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
+from fastglt.kernels.frozen import STRIP
 
 DOTS = 8  # dot products that are taken at once
 WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
@@ -23,27 +25,25 @@ _INDEX = ir.IntType(64)
 
 
 @intrinsic(prefer_literal=True)
-def sum_columns(_context, indices, values, head, dense, begin, end, column, out, place, width):  # type: ignore[no-untyped-def]
+def sum_columns(_context, indices, values, head, dense, begin, end, column, out, place, width, fresh):  # type: ignore[no-untyped-def]
     """Add Σ_k values[k, head] · dense[indices[k], column + j], begin ≤ k < end, to out[place + j] for j < width.
 
-    The width is a literal: 8, or a multiple of 16. All arrays are contiguous.
+    The width is a literal: 8, or a multiple of 16; so is `fresh`: 1 takes no notice of what is in out before. All
+    arrays are contiguous.
     """
-    signature = types.void(indices, values, head, dense, begin, end, column, out, place, width)
+    signature = types.void(indices, values, head, dense, begin, end, column, out, place, width, fresh)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Given(context, builder, signature.args, arguments)
         vector = ir.VectorType(context.get_value_type(dense.dtype), min(width.literal_value, _LONGEST))
-        heads, columns = given.shape(1, 1), given.shape(3, 1)
-        first = builder.gep(given.data(3), [given.number(6)])
         targets = _vectors(builder, builder.gep(given.data(7), [given.number(8)]), vector, width.literal_value)
-        sums = [cgutils.alloca_once_value(builder, _load(builder, target)) for target in targets]
-        with cgutils.for_range_slice(builder, given.number(4), given.number(5), _INDEX(1)) as (k, _):
-            place = builder.add(builder.mul(k, heads), given.number(2))
-            factor = _spread(builder, builder.load(builder.gep(given.data(1), [place])), vector)
-            row = builder.zext(builder.load(builder.gep(given.data(0), [k])), _INDEX)
-            parts = _vectors(builder, builder.gep(first, [builder.mul(row, columns)]), vector, width.literal_value)
-            for total, part in zip(sums, parts, strict=True):
-                _add_product(builder, total, factor, _load(builder, part))
+        initial = ir.Constant(vector, None)
+        sums = [
+            cgutils.alloca_once_value(builder, initial if fresh.literal_value else _load(builder, target))
+            for target in targets
+        ]
+        first = builder.gep(given.data(3), [given.number(6)])
+        _add_rows(builder, given, sums, vector, first, width.literal_value)
         for target, total in zip(targets, sums, strict=True):
             builder.store(builder.load(total), target, align=1)
         return context.get_dummy_value()
@@ -84,21 +84,57 @@ def activated_dots(_context, x, bias, activation, rows, first, length, out):  # 
     return signature, generate
 
 
+@intrinsic(prefer_literal=True)
+def project_row(_context, indices, values, head, dense, begin, end, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+    """Add ⟨activation(Σ_k values[k, head] · dense[indices[k]] + bias), columns[j]⟩, begin ≤ k < end, to out[j].
+
+    The rows have STRIP numbers, out a multiple of DOTS. See `activated_dots` for the activation and the caller.
+    """
+    signature = types.void(indices, values, head, dense, begin, end, bias, activation, columns, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = _Given(context, builder, signature.args, arguments)
+        vector, of_dots = ir.VectorType(ir.FloatType(), WIDE), ir.VectorType(ir.FloatType(), DOTS)
+        starts = _vectors(builder, given.data(6), vector, STRIP)
+        sums = [cgutils.alloca_once_value(builder, _load(builder, start)) for start in starts]
+        _add_rows(builder, given, sums, vector, given.data(3), STRIP)
+        hidden = [_ACTIVATE[activation.literal_value](builder, builder.load(total)) for total in sums]
+        with cgutils.for_range_slice(builder, _INDEX(0), given.shape(9, 0), _INDEX(DOTS)) as (j, _):
+            first = builder.gep(given.data(8), [builder.mul(j, _INDEX(STRIP))])
+            weights = [_load(builder, place) for place in _vectors(builder, first, vector, DOTS * STRIP)]
+            products = [
+                builder.fmul(left, right, flags=("contract",))
+                for left, right in zip(hidden * DOTS, weights, strict=True)
+            ]
+            dots = [
+                reduce(
+                    lambda left, right: builder.fadd(left, right, flags=("contract",)), products[low : low + count]
+                )
+                for count in [len(hidden)]
+                for low in range(0, len(products), count)
+            ]
+            (target,) = _vectors(builder, builder.gep(given.data(9), [j]), of_dots, DOTS)
+            builder.store(builder.fadd(_load(builder, target), _all_across(builder, dots)), target, align=1)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @njit(**_ROW)
 def sum_rows(indices, values, head, dense, begin, end, column, total):  # type: ignore[no-untyped-def]
     """Add Σ_k values[k, head] · dense[indices[k]], begin ≤ k < end, from a column on, to a row."""
     c = 0
     while c + 64 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 64)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 64, 0)
         c += 64
     if c + 32 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 32)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 32, 0)
         c += 32
     if c + 16 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 16)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 16, 0)
         c += 16
     if c + 8 <= total.shape[0]:
-        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 8)
+        sum_columns(indices, values, head, dense, begin, end, column + c, total, c, 8, 0)
         c += 8
     while c < total.shape[0]:
         for k in range(begin, end):
@@ -127,6 +163,18 @@ class _Given:
     def _array(self, place: int) -> Any:
         make = self._context.make_array(self._kinds[place])
         return make(self._context, self._builder, self._arguments[place])
+
+
+def _add_rows(builder: Any, given: _Given, sums: list[Any], vector: Any, first: Any, width: int) -> None:
+    """Add Σ_k values[k, head] · dense[indices[k]] to sums; the first arguments are those of `sum_columns`."""
+    heads, columns = given.shape(1, 1), given.shape(3, 1)
+    with cgutils.for_range_slice(builder, given.number(4), given.number(5), _INDEX(1)) as (k, _):
+        place = builder.add(builder.mul(k, heads), given.number(2))
+        factor = _spread(builder, builder.load(builder.gep(given.data(1), [place])), vector)
+        row = builder.zext(builder.load(builder.gep(given.data(0), [k])), _INDEX)
+        parts = _vectors(builder, builder.gep(first, [builder.mul(row, columns)]), vector, width)
+        for total, part in zip(sums, parts, strict=True):
+            _add_product(builder, total, factor, _load(builder, part))
 
 
 def _vectors(builder: Any, start: Any, vector: Any, width: int) -> list[Any]:
@@ -181,15 +229,34 @@ def _all(like: Any, number: Any) -> Any:
     return ir.Constant(like.type, [float(np.float32(number))] * like.type.count)
 
 
+def _all_across(builder: Any, vectors: list[Any]) -> Any:
+    """The sum of each of DOTS vectors' numbers: two vectors at a time, within the quarters of registers."""
+    while vectors[0].type.count > DOTS:
+        count = vectors[0].type.count // 2
+        vectors = [
+            builder.fadd(*(_picked(builder, each, each, range(low, low + count)) for low in (0, count)))
+            for each in vectors
+        ]
+    evens, odds = (0, 2, 8, 10, 4, 6, 12, 14), (1, 3, 9, 11, 5, 7, 13, 15)
+    for places in ((evens, odds), (evens, odds), ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15))):
+        vectors = [
+            builder.fadd(*(_picked(builder, left, right, part) for part in places))
+            for left, right in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+    return vectors[0]
+
+
+def _picked(builder: Any, left: Any, right: Any, places: Iterable[int]) -> Any:
+    """A vector of some of the numbers of two."""
+    numbers = [ir.IntType(32)(place) for place in places]
+    return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers))
+
+
 def _across(builder: Any, vector: Any) -> Any:
     """The sum of a vector's numbers, by halves."""
     count = vector.type.count
     while count > 1:
         count //= 2
-        places = [ir.Constant(ir.IntType(32), j) for j in range(2 * count)]
-        half = [
-            builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), part))
-            for part in (places[:count], places[count:])
-        ]
+        half = [_picked(builder, vector, vector, range(low, low + count)) for low in (0, count)]
         vector = builder.fadd(*half, flags=tuple(_FAST))
     return builder.extract_element(vector, ir.IntType(32)(0))
