@@ -23,45 +23,6 @@ def as_csr(matrix: Tensor) -> tuple[CSR, Tensor]:
     return csr, matrix[csr.rows, csr.indices.long()]
 
 
-@pytest.mark.parametrize("activation", ["none", "relu", "elu"])
-@pytest.mark.parametrize(("rows", "columns", "width"), [(5, 7, 3), (70, 40, 33), (1, 1, 1), (4, 3, 20)])
-@pytest.mark.usefixtures("backend")
-def test_project_is_aggregate_and_product(rows: int, columns: int, width: int, activation: str) -> None:
-    adjacency, dense = sparse(rows, columns, 0.3, 0), torch.randn(columns, width)
-    bias, weight, shift = torch.randn(width), torch.randn(width, 16), torch.randn(16)
-    function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
-    expected = function(adjacency @ dense + bias) @ weight + shift
-    csr, values = as_csr(adjacency)
-    found = projection(csr, bias, weight, shift, activation=activation)(values.unsqueeze(1), dense)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("activation", ["none", "relu", "elu"])
-@pytest.mark.usefixtures("backend")
-def test_project_takes_double_precision_too(activation: str) -> None:
-    adjacency, dense = sparse(20, 15, 0.4, 1).double(), torch.randn(15, 24).double()
-    bias, weight, shift = torch.randn(24).double(), torch.randn(24, 8).double(), torch.randn(8).double()
-    function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
-    csr, values = as_csr(adjacency)
-    found = projection(csr, bias, weight, shift, activation=activation)(values.unsqueeze(1), dense)
-    torch.testing.assert_close(found, function(adjacency @ dense + bias) @ weight + shift)
-
-
-@pytest.mark.usefixtures("backend")
-def test_each_head_has_its_columns_and_its_values() -> None:
-    adjacency, dense, bias, weight = sparse(20, 15, 0.4, 1), torch.randn(15, 9), torch.randn(9), torch.randn(9, 8)
-    csr, values = as_csr(adjacency)
-    heads, factors = torch.stack([values, 2 * values, -values], 1), torch.tensor([2.0] * 4 + [-1.0] * 5)
-    shift = torch.zeros(8)
-
-    found = projection(csr, bias, weight, shift, activation="relu", head=1)(heads, dense)
-    torch.testing.assert_close(found, torch.relu(2 * adjacency @ dense + bias) @ weight, rtol=1e-4, atol=1e-5)
-
-    several = projection(csr, bias, weight, shift, activation="relu", head=1, starts=torch.tensor([0, 4, 9]))
-    expected = torch.relu(adjacency @ dense * factors + bias) @ weight
-    torch.testing.assert_close(several(heads, dense), expected, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("classes", [1, 7, 8, 9])
 def test_narrow_rows_are_summed_with_their_padding(classes: int) -> None:
@@ -95,30 +56,31 @@ def test_any_shape_and_density(rows: int, inner: int, columns: int, share: float
 @pytest.mark.parametrize("activation", ["none", "relu", "elu"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("rows", "columns", "features"), [(5, 7, 3), (70, 40, 33), (1, 1, 1), (3, 4, 0)])
+@pytest.mark.parametrize("strips", [True, False])
 @pytest.mark.usefixtures("backend")
-def test_strips_are_projected_like_their_product(
-    rows: int, columns: int, features: int, dtype: torch.dtype, activation: str
+def test_project_is_two_products_and_an_activation(
+    rows: int, columns: int, features: int, dtype: torch.dtype, activation: str, strips: bool
 ) -> None:
     adjacency, x = sparse(rows, columns, 0.3, 0).to(dtype), sparse(columns, features, 0.5, 1).to(dtype)
-    weight, starts = sparse(features, 3 * STRIP, 0.1, 2).to(dtype), torch.tensor([0, STRIP, 3 * STRIP])
+    weight, heads = sparse(features, 3 * STRIP, 0.1, 2).to(dtype), torch.tensor([1, 2, 2])
     bias, out, shift = (torch.randn(*shape, dtype=dtype) for shape in ((3 * STRIP,), (3 * STRIP, 16), (16,)))
     csr, values = as_csr(adjacency)
-    heads = torch.stack([values, 2 * values, -values], 1)
-    run = projection(csr, bias, out, shift, activation=activation, head=1, starts=starts)
+    run = projection(csr, bias, out, shift, activation=activation, heads=heads)
 
-    strips = StoredMatrix.of(weight, strips=True).prepare(*as_csr(x)).product()
-    assert not isinstance(strips, Tensor)
-    whole = StoredMatrix.of(weight).prepare(*as_csr(x)).product()
+    product = StoredMatrix.of(weight, strips=strips).prepare(*as_csr(x)).product()
+    assert isinstance(product, Tensor) != strips
     function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
-    factors = torch.cat([torch.full((STRIP,), 2), torch.full((2 * STRIP,), -1)])
+    factors = torch.tensor([2, -1, -1]).repeat_interleave(STRIP)
     expected = function(adjacency @ (x @ weight) * factors + bias) @ out + shift
-    torch.testing.assert_close(run(heads, strips), expected, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(run(heads, whole), expected, rtol=1e-4, atol=1e-4)
+    found = run(torch.stack([values, 2 * values, -values], 1), product)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("strips", [True, False])
 @pytest.mark.usefixtures("backend")
-def test_no_strips_add_nothing() -> None:
+def test_no_units_add_nothing(strips: bool) -> None:
     csr, values = as_csr(sparse(5, 5, 0.4, 0))
-    strips = StoredMatrix.of(torch.zeros(3, 0), strips=True).prepare(*as_csr(sparse(5, 3, 0.5, 1))).product()
-    found = projection(csr, torch.zeros(0), torch.zeros(0, 8), torch.arange(8.0), activation="relu")
-    assert torch.equal(found(values.unsqueeze(1), strips), torch.arange(8.0).expand(5, 8))
+    product = StoredMatrix.of(torch.zeros(3, 0), strips=strips).prepare(*as_csr(sparse(5, 3, 0.5, 1))).product()
+    none, shift = torch.zeros(0, dtype=torch.int64), torch.arange(8.0)
+    found = projection(csr, torch.zeros(0), torch.zeros(0, 8), shift, activation="relu", heads=none)
+    assert torch.equal(found(values.unsqueeze(1), product), shift.expand(5, 8))

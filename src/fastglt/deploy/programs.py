@@ -47,14 +47,14 @@ class Hidden:
         for first in range(0, heads, at_a_time):
             members = filled[first : first + at_a_time]
             places = torch.cat(members)
+            strips = [torch.full((member.numel() // STRIP,), first + j) for j, member in enumerate(members)]
             found.append(
                 Part(
                     into=into[:, places],
                     bias=bias[places],
                     out=out[places],
                     shift=padded(self.shift if first == 0 else torch.zeros_like(self.shift)),
-                    head=first,
-                    starts=torch.tensor([0] + [member.numel() for member in members]).cumsum(0),
+                    heads=torch.cat(strips),
                 )
             )
         return found
@@ -68,14 +68,11 @@ class Part:
     bias: Tensor  # [units]
     out: Tensor  # [units, outputs]
     shift: Tensor  # [outputs], what is added once
-    head: int  # the first
-    starts: Tensor  # int64 [heads + 1], where each one's units start, and where the last one's end
+    heads: Tensor  # int64, one for each STRIP of units
 
     def projection(self, hop: Hop, activation: str) -> Callable[[Tensor, Product], Tensor]:
         """What these units add to the outputs, from the messages' factors and the features times `into`."""
-        return projection(
-            hop.csr, self.bias, self.out, self.shift, activation=activation, head=self.head, starts=self.starts
-        )
+        return projection(hop.csr, self.bias, self.out, self.shift, activation=activation, heads=self.heads)
 
 
 _ACTIVATIONS = {"relu": torch.relu, "elu": torch.nn.functional.elu}

@@ -1,32 +1,32 @@
 """Compiled loops for weights that do not change any more; see `fastglt.kernels.frozen`."""
 
-import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _elu, _relu
-from fastglt.kernels._vectors import DOTS, WIDE, activated_dots, project_row, sum_columns, sum_rows
+from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU
+from fastglt.kernels._vectors import project_row, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES, STRIP
+
+_IN_ORDER = {**_ROW, "fastmath": {"contract"}}  # as `project_row` needs it
 
 
 @njit(**_OPTIONS)
-def project(indptr, indices, values, first, starts, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
-    """out[i] = activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ + shift.
+def project(indptr, indices, values, heads, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
+    """out[i] = Σ_s activation(Σ_k values[k, heads[s]] · dense[indices[k]] + bias[s]) · columns[s]ᵀ + shift.
 
-    The head is that of the dense column: starts[h] is where those of head first + h start. The sum never leaves the
-    cache. There are DOTS columns, or a multiple of that.
+    s goes over strips of STRIP dense columns, each with its head, its bias and its columns.
     """
     rows = out.shape[0]
     for block in prange((rows + _ROWS - 1) // _ROWS):
-        total = np.empty(dense.shape[1], dense.dtype)
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
-            total[:] = dense.dtype.type(0)
-            for h in range(starts.shape[0] - 1):
-                part = total[starts[h] : starts[h + 1]]
-                sum_rows(indices, values, first + h, dense, indptr[i], indptr[i + 1], starts[h], part)
-            for c in range(0, columns.shape[0], DOTS):
-                _dots(total, bias, activation, columns, c, out[i, c : c + DOTS])
-                for j in range(c, c + DOTS):
-                    out[i, j] += shift[j]
+            out[i] = shift
+            _add_strips(indices, values, heads, dense, indptr[i], indptr[i + 1], bias, activation, columns, out[i])
+
+
+@njit(**_IN_ORDER)
+def _add_strips(indices, values, heads, dense, low, high, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+    """`_add_row` for all strips."""
+    for s in range(heads.shape[0]):
+        _add_row(indices, values, heads[s], dense, low, high, s * STRIP, bias[s], activation, columns[s], out)
 
 
 @njit(**_OPTIONS)
@@ -35,9 +35,8 @@ def project_strips(  # type: ignore[no-untyped-def]
 ):
     """The sum of parts is what `project` gives for x · strips side by side, without a shift.
 
-    Each strip has its head, its bias and its columns. There are as many parts as threads, each with rows of a strip
-    for itself: it goes through all rows with one strip after the other, whose numbers stay in its cache, and waits
-    for nobody on the way.
+    There are as many parts as threads, each with dense rows for itself. A thread goes through all rows with one
+    strip after the other, whose numbers stay in its cache, and waits for nobody on the way.
     """
     for thread in prange(parts.shape[0]):
         parts[thread] = parts.dtype.type(0)
@@ -55,16 +54,22 @@ def _multiply_strip(indptr, indices, values, strip, out):  # type: ignore[no-unt
         sum_columns(indices, values, 0, strip, indptr[i], indptr[i + 1], 0, out[i], 0, STRIP, 1)
 
 
-@njit(**{**_ROW, "fastmath": {"contract"}})
+@njit(**_IN_ORDER)
 def _add_strip(indptr, indices, values, head, dense, bias, activation, columns, out):  # type: ignore[no-untyped-def]
-    """Add activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ to out[i]."""
+    """`_add_row` for all rows."""
     for i in range(out.shape[0]):
-        if activation == ELU:
-            project_row(indices, values, head, dense, indptr[i], indptr[i + 1], bias, ELU, columns, out[i])
-        elif activation == RELU:
-            project_row(indices, values, head, dense, indptr[i], indptr[i + 1], bias, RELU, columns, out[i])
-        else:
-            project_row(indices, values, head, dense, indptr[i], indptr[i + 1], bias, NONE, columns, out[i])
+        _add_row(indices, values, head, dense, indptr[i], indptr[i + 1], 0, bias, activation, columns, out[i])
+
+
+@njit(inline="always")
+def _add_row(indices, values, head, dense, low, high, first, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+    """Add activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ from a dense column on."""
+    if activation == ELU:
+        project_row(indices, values, head, dense, low, high, first, bias, ELU, columns, out)
+    elif activation == RELU:
+        project_row(indices, values, head, dense, low, high, first, bias, RELU, columns, out)
+    else:
+        project_row(indices, values, head, dense, low, high, first, bias, NONE, columns, out)
 
 
 @njit(**_OPTIONS)
@@ -86,31 +91,3 @@ def product(indptr, indices, values, dense, out):  # type: ignore[no-untyped-def
     for i in prange(out.shape[0]):
         out[i] = out.dtype.type(0)
         sum_rows(indices, values, 0, dense, indptr[i], indptr[i + 1], 0, out[i])
-
-
-@njit(**{**_ROW, "fastmath": {"contract"}})
-def _dots(x, bias, activation, columns, first, out):  # type: ignore[no-untyped-def]
-    """DOTS dot products with activation(x + bias) at once."""
-    length = x.shape[0] // WIDE * WIDE
-    if activation == ELU:
-        activated_dots(x, bias, ELU, columns, first, length, out)
-    elif activation == RELU:
-        activated_dots(x, bias, RELU, columns, first, length, out)
-    else:
-        activated_dots(x, bias, NONE, columns, first, length, out)
-    if length < x.shape[0]:
-        _add_rest(x[length:].copy(), bias[length:], activation, columns[first : first + DOTS, length:], out)
-
-
-@njit(**_ROW)
-def _add_rest(x, bias, activation, columns, out):  # type: ignore[no-untyped-def]
-    """Add the dot products of fewer numbers than a vector has."""
-    if activation == RELU:
-        _relu(x, bias)
-    elif activation == ELU:
-        _elu(x, bias)
-    else:
-        x += bias
-    for j in range(DOTS):
-        for k in range(x.shape[0]):
-            out[j] += x[k] * columns[j, k]

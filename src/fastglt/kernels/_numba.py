@@ -14,7 +14,7 @@ from torch import Tensor
 from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
-from fastglt.kernels.frozen import STRIP
+from fastglt.kernels.frozen import STRIP, Product, SparseRows
 
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth
@@ -119,41 +119,34 @@ def attention_backward(
 
 
 def projection(
-    csr: CSR, head: int, starts: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
-) -> Callable[[Tensor, Tensor], Tensor]:
+    csr: CSR, heads: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+) -> Callable[[Tensor, Product], Tensor]:
     """See `fastglt.kernels.frozen.projection`."""
     if bias.dtype != torch.float32:
-        return _plain.projection(csr, head, starts, bias, activation, weight, shift)
-    columns, work = weight.shape[1], csr.num_entries * bias.numel() + csr.num_rows * weight.numel()
-    (of_heads, added), after = _arrays(starts, bias), _arrays(weight.t(), shift)
-    kind = _ACTIVATIONS[activation]
+        return _plain.projection(csr, heads, bias, activation, weight, shift)
+    count, outputs = heads.numel(), shift.numel()
+    by_strip = bias.view(count, STRIP), weight.view(count, STRIP, outputs).transpose(1, 2)
+    of_strips, added, columns, after = _arrays(heads, *by_strip, shift)
+    kind, work = _ACTIVATIONS[activation], (csr.num_entries + csr.num_rows * outputs) * bias.numel()
 
-    def run(values: Tensor, dense: Tensor) -> Tensor:
-        out = dense.new_empty(csr.num_rows, columns)
-        given, rows, filled = _arrays(values, dense, out)
-        _run(work, _frozen_loops.project, *csr.arrays, given, head, of_heads, rows, added, kind, *after, filled)
+    def whole(values: Tensor, product: Tensor) -> Tensor:
+        out = product.new_empty(csr.num_rows, outputs)
+        given, dense, filled = _arrays(values, product, out)
+        rest = (dense, added, kind, columns, after, filled)
+        _run(work, _frozen_loops.project, *csr.arrays, given, of_strips, *rest)
         return out
 
-    return run
-
-
-def strip_projection(
-    csr: CSR, heads: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
-) -> Callable[[Tensor, CSR, Tensor, Tensor], Tensor]:
-    """See `fastglt.kernels.frozen.projection`; each strip of columns has its head."""
-    if bias.dtype != torch.float32:
-        return _plain.strip_projection(csr, heads, bias, activation, weight, shift)
-    count = heads.numel()
-    by_strip = bias.view(count, STRIP), weight.view(count, STRIP, weight.shape[1]).transpose(1, 2)
-    after, kind = _arrays(heads, *by_strip), _ACTIVATIONS[activation]
-
-    def run(values: Tensor, rows: CSR, factors: Tensor, strips: Tensor) -> Tensor:
+    def in_strips(values: Tensor, rows: SparseRows) -> Tensor:
         threads = max(1, min(get_num_threads(), count))
-        dense, parts = _scratch((threads, rows.num_rows, STRIP), (threads, csr.num_rows, shift.numel()))
-        given = (*rows.arrays, *_arrays(factors, strips), *csr.arrays, *_arrays(values))
-        work = (rows.num_entries + csr.num_entries) * bias.numel()
-        _run(work, _frozen_loops.project_strips, *given, *after, kind, dense, parts)
+        dense, parts = _scratch((threads, rows.csr.num_rows, STRIP), (threads, csr.num_rows, outputs))
+        factors, strips, given = _arrays(rows.values, rows.matrix.numbers, values)
+        before = (*rows.csr.arrays, factors, strips, *csr.arrays, given)
+        more = rows.csr.num_entries * bias.numel()
+        _run(work + more, _frozen_loops.project_strips, *before, of_strips, added, columns, kind, dense, parts)
         return torch.from_numpy(parts.sum(0)).add_(shift)
+
+    def run(values: Tensor, product: Product) -> Tensor:
+        return whole(values, product) if isinstance(product, Tensor) else in_strips(values, product)
 
     return run
 

@@ -1,14 +1,16 @@
 """The same kernels with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
 from collections.abc import Callable
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from fastglt.kernels.csr import CSR, places
 from fastglt.kernels.drop import Drop
+
+if TYPE_CHECKING:
+    from fastglt.kernels.frozen import Product
 
 _U32 = 0xFFFFFFFF
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -55,14 +57,15 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def projection(
-    csr: CSR, head: int, starts: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
-) -> Callable[[Tensor, Tensor], Tensor]:
+    csr: CSR, heads: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
+) -> "Callable[[Tensor, Product], Tensor]":
     """See `fastglt.kernels.frozen.projection`."""
 
-    def run(values: Tensor, dense: Tensor) -> Tensor:
-        parts = enumerate(pairwise(starts.tolist()), head)
-        sums = [spmm(csr, values[:, h : h + 1], dense[:, low:high]) for h, (low, high) in parts]
-        return finish(torch.cat(sums, 1), bias, activation, None) @ weight + shift
+    def run(values: Tensor, product: "Product") -> Tensor:
+        if not isinstance(product, Tensor):
+            matrix = product.matrix.numbers.transpose(0, 1).flatten(1)
+            product = spmm(product.csr, product.values, matrix)
+        return finish(spmm(csr, values[:, heads], product), bias, activation, None) @ weight + shift
 
     return run
 
@@ -70,22 +73,6 @@ def projection(
 def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.narrow_sums`."""
     return lambda values, dense: spmm(csr, values, dense) + bias
-
-
-def strip_projection(
-    csr: CSR, heads: Tensor, bias: Tensor, activation: str, weight: Tensor, shift: Tensor
-) -> Callable[[Tensor, CSR, Tensor, Tensor], Tensor]:
-    """See `fastglt.kernels.frozen.projection`; each strip of columns has its head."""
-
-    def run(values: Tensor, rows: CSR, factors: Tensor, strips: Tensor) -> Tensor:
-        sums = [
-            spmm(csr, values[:, head : head + 1], spmm(rows, factors, strip))
-            for head, strip in zip(heads.tolist(), strips, strict=True)
-        ]
-        hidden = torch.cat([values.new_empty(csr.num_rows, 0), *sums], 1)
-        return finish(hidden, bias, activation, None) @ weight + shift
-
-    return run
 
 
 def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
@@ -164,7 +151,7 @@ def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
 
 
 def _by_head(rows: Tensor, heads: int) -> Tensor:
-    return rows.view(rows.shape[0], heads, rows.shape[1] // heads)
+    return rows.view(rows.shape[0], heads, rows.shape[1] // max(1, heads))
 
 
 def head_dots(x: Tensor, vectors: Tensor) -> Tensor:

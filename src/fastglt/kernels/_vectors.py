@@ -16,10 +16,9 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
-from fastglt.kernels.frozen import STRIP
+from fastglt.kernels.frozen import LANES, STRIP
 
-DOTS = 8  # dot products that are taken at once
-WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
+_WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
 _LONGEST = 16  # of a vector; the compiler splits one that is too long for the machine
 _INDEX = ir.IntType(64)
 
@@ -42,8 +41,7 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
             cgutils.alloca_once_value(builder, initial if fresh.literal_value else _load(builder, target))
             for target in targets
         ]
-        first = builder.gep(given.data(3), [given.number(6)])
-        _add_rows(builder, given, sums, vector, first, width.literal_value)
+        _add_rows(builder, given, sums, vector, width.literal_value)
         for target, total in zip(targets, sums, strict=True):
             builder.store(builder.load(total), target, align=1)
         return context.get_dummy_value()
@@ -52,69 +50,31 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
 
 
 @intrinsic(prefer_literal=True)
-def activated_dots(_context, x, bias, activation, rows, first, length, out):  # type: ignore[no-untyped-def]
-    """out[j] = ⟨activation(x + bias), rows[first + j]⟩ over the first `length` numbers for j < DOTS.
+def project_row(_context, indices, values, head, dense, begin, end, first, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+    """Add ⟨activation(Σ_k values[k, head] · dense[indices[k]] + bias), columns[j]⟩ to out[j]; begin ≤ k < end.
 
-    The activation is a literal, the length a multiple of WIDE, all numbers are of single precision. Call it from a
-    function that may contract but not reorder: an exponential depends on it.
+    STRIP numbers are summed, a multiple of LANES products taken, the activation is a literal, the precision single.
+    Call it from a function that may contract but not reorder: an exponential depends on it.
     """
-    signature = types.void(x, bias, activation, rows, first, length, out)
+    signature = types.void(indices, values, head, dense, begin, end, first, bias, activation, columns, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Given(context, builder, signature.args, arguments)
-        vector = ir.VectorType(ir.FloatType(), WIDE)
-        stride = given.shape(3, 1)
-        starts = [
-            builder.gep(given.data(3), [builder.mul(builder.add(given.number(4), _INDEX(j)), stride)])
-            for j in range(DOTS)
-        ]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in starts]
-        with cgutils.for_range_slice(builder, _INDEX(0), given.number(5), _INDEX(WIDE)) as (k, _):
-            parts = [
-                _load(builder, *_vectors(builder, builder.gep(place, [k]), vector, WIDE))
-                for place in (given.data(0), given.data(1), *starts)
-            ]
-            left = _ACTIVATE[activation.literal_value](builder, builder.fadd(parts[0], parts[1]))
-            for total, right in zip(sums, parts[2:], strict=True):
-                _add_product(builder, total, left, right)
-        for j, total in enumerate(sums):
-            builder.store(_across(builder, builder.load(total)), builder.gep(given.data(6), [_INDEX(j)]))
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic(prefer_literal=True)
-def project_row(_context, indices, values, head, dense, begin, end, bias, activation, columns, out):  # type: ignore[no-untyped-def]
-    """Add ⟨activation(Σ_k values[k, head] · dense[indices[k]] + bias), columns[j]⟩, begin ≤ k < end, to out[j].
-
-    The rows have STRIP numbers, out a multiple of DOTS. See `activated_dots` for the activation and the caller.
-    """
-    signature = types.void(indices, values, head, dense, begin, end, bias, activation, columns, out)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given = _Given(context, builder, signature.args, arguments)
-        vector, of_dots = ir.VectorType(ir.FloatType(), WIDE), ir.VectorType(ir.FloatType(), DOTS)
-        starts = _vectors(builder, given.data(6), vector, STRIP)
+        vector, lanes = (ir.VectorType(ir.FloatType(), width) for width in (_WIDE, LANES))
+        starts = _vectors(builder, given.data(7), vector, STRIP)
         sums = [cgutils.alloca_once_value(builder, _load(builder, start)) for start in starts]
-        _add_rows(builder, given, sums, vector, given.data(3), STRIP)
+        _add_rows(builder, given, sums, vector, STRIP)
         hidden = [_ACTIVATE[activation.literal_value](builder, builder.load(total)) for total in sums]
-        with cgutils.for_range_slice(builder, _INDEX(0), given.shape(9, 0), _INDEX(DOTS)) as (j, _):
-            first = builder.gep(given.data(8), [builder.mul(j, _INDEX(STRIP))])
-            weights = [_load(builder, place) for place in _vectors(builder, first, vector, DOTS * STRIP)]
-            products = [
-                builder.fmul(left, right, flags=("contract",))
-                for left, right in zip(hidden * DOTS, weights, strict=True)
-            ]
+        with cgutils.for_range_slice(builder, _INDEX(0), given.shape(10, 0), _INDEX(LANES)) as (j, _):
+            weights = builder.gep(given.data(9), [builder.mul(j, _INDEX(STRIP))])
             dots = [
-                reduce(
-                    lambda left, right: builder.fadd(left, right, flags=("contract",)), products[low : low + count]
+                _dot(
+                    builder, hidden, _vectors(builder, builder.gep(weights, [_INDEX(lane * STRIP)]), vector, STRIP)
                 )
-                for count in [len(hidden)]
-                for low in range(0, len(products), count)
+                for lane in range(LANES)
             ]
-            (target,) = _vectors(builder, builder.gep(given.data(9), [j]), of_dots, DOTS)
-            builder.store(builder.fadd(_load(builder, target), _all_across(builder, dots)), target, align=1)
+            (target,) = _vectors(builder, builder.gep(given.data(10), [j]), lanes, LANES)
+            builder.store(builder.fadd(_load(builder, target), _across(builder, dots)), target, align=1)
         return context.get_dummy_value()
 
     return signature, generate
@@ -165,9 +125,10 @@ class _Given:
         return make(self._context, self._builder, self._arguments[place])
 
 
-def _add_rows(builder: Any, given: _Given, sums: list[Any], vector: Any, first: Any, width: int) -> None:
-    """Add Σ_k values[k, head] · dense[indices[k]] to sums; the first arguments are those of `sum_columns`."""
+def _add_rows(builder: Any, given: _Given, sums: list[Any], vector: Any, width: int) -> None:
+    """Add what `sum_columns` is about to sums; the arguments up to the first column are the same."""
     heads, columns = given.shape(1, 1), given.shape(3, 1)
+    first = builder.gep(given.data(3), [given.number(6)])
     with cgutils.for_range_slice(builder, given.number(4), given.number(5), _INDEX(1)) as (k, _):
         place = builder.add(builder.mul(k, heads), given.number(2))
         factor = _spread(builder, builder.load(builder.gep(given.data(1), [place])), vector)
@@ -229,9 +190,15 @@ def _all(like: Any, number: Any) -> Any:
     return ir.Constant(like.type, [float(np.float32(number))] * like.type.count)
 
 
-def _all_across(builder: Any, vectors: list[Any]) -> Any:
-    """The sum of each of DOTS vectors' numbers: two vectors at a time, within the quarters of registers."""
-    while vectors[0].type.count > DOTS:
+def _dot(builder: Any, left: list[Any], right: list[Any]) -> Any:
+    """A vector whose numbers add up to the product of two; the right one is loaded."""
+    products = [builder.fmul(x, _load(builder, y), flags=("contract",)) for x, y in zip(left, right, strict=True)]
+    return reduce(lambda x, y: builder.fadd(x, y, flags=("contract",)), products)
+
+
+def _across(builder: Any, vectors: list[Any]) -> Any:
+    """The sum of each of LANES vectors' numbers: two vectors at a time, within the quarters of registers."""
+    while vectors[0].type.count > LANES:
         count = vectors[0].type.count // 2
         vectors = [
             builder.fadd(*(_picked(builder, each, each, range(low, low + count)) for low in (0, count)))
@@ -250,13 +217,3 @@ def _picked(builder: Any, left: Any, right: Any, places: Iterable[int]) -> Any:
     """A vector of some of the numbers of two."""
     numbers = [ir.IntType(32)(place) for place in places]
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers))
-
-
-def _across(builder: Any, vector: Any) -> Any:
-    """The sum of a vector's numbers, by halves."""
-    count = vector.type.count
-    while count > 1:
-        count //= 2
-        half = [_picked(builder, vector, vector, range(low, low + count)) for low in (0, count)]
-        vector = builder.fadd(*half, flags=tuple(_FAST))
-    return builder.extract_element(vector, ir.IntType(32)(0))

@@ -5,7 +5,7 @@ What never changes is given first and made ready once; the rest comes with each 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,46 +15,24 @@ from fastglt.kernels.csr import CSR
 
 Sums = Callable[[Tensor, Tensor], Tensor]  # of a matrix's rows, from values [entries, heads] and the matrix
 LANES = 8  # columns of few that are summed at once
-STRIP = 64  # columns of many that are computed from the features to what reads them before the next are begun
+STRIP = 64  # columns of many that are summed at once
 _FEW = 4 * LANES  # columns, up to which they are summed LANES at a time
 _NEAR = 2**20  # numbers of hidden units that are held at a time
 _SPARSE_UP_TO = 0.25  # share of weights that are left, up to which only those are read
 
 
 def projection(
-    csr: CSR,
-    bias: Tensor,
-    weight: Tensor,
-    shift: Tensor,
-    *,
-    activation: str,
-    head: int = 0,
-    starts: Tensor | None = None,
+    csr: CSR, bias: Tensor, weight: Tensor, shift: Tensor, *, activation: str, heads: Tensor
 ) -> "Callable[[Tensor, Product], Tensor]":
     """``activation(csr(values) · product + bias) · weight + shift``; what is in between is never written down.
 
-    The weight has few columns and is `padded`. The product's columns from starts[h] to starts[h + 1], which for
-    strips are multiples of STRIP, take the column head + h of the values; None: all take that of the head.
+    The product has STRIP columns for each of the heads, which tell what column of the values they take. The weight
+    has few columns and is `padded`.
     """
-    if starts is None:
-        starts = torch.tensor([0, bias.numel()])
-    server = _server(bias, "numba")
-    of_product: Sums = server.projection(csr, head, starts, bias, activation, weight, shift)
-
-    @cache
-    def of_strips() -> Callable[[Tensor, CSR, Tensor, Tensor], Tensor]:
-        heads = head + torch.repeat_interleave(starts.diff() // STRIP)
-        found: Callable[[Tensor, CSR, Tensor, Tensor], Tensor] = server.strip_projection(
-            csr, heads, bias, activation, weight, shift
-        )
-        return found
-
-    def run(values: Tensor, product: Product) -> Tensor:
-        if isinstance(product, Tensor):
-            return of_product(values, product)
-        return of_strips()(values, product.csr, product.values, product.matrix.numbers)
-
-    return run
+    found: Callable[[Tensor, Product], Tensor] = _server(bias, "numba").projection(
+        csr, heads, bias, activation, weight, shift
+    )
+    return found
 
 
 def narrow_sums(csr: CSR, bias: Tensor) -> Sums:
