@@ -97,7 +97,10 @@ class TestMaskedAdam:
     def test_of_any_shape_it_is_a_step_by_the_masked_gradient(
         self, shape: tuple[int, ...], dtype: torch.dtype, summed: bool
     ) -> None:
-        ours, kept = numbers(shape, 1, dtype), numbers(shape, 3, dtype) > 0
+        kept = numbers(shape, 3, dtype) > 0
+        if shape == (20_001,):
+            kept[500:9000] = kept[-1000:] = False  # long stretches are passed over
+        ours = numbers(shape, 1, dtype) * kept
         theirs, total = ours.clone(), torch.full(shape, 5, dtype=dtype) if summed else None
         moments, their_moments = zeros(ours), zeros(ours)
         sizes = torch.full(shape, 5, dtype=dtype)

@@ -124,7 +124,8 @@ def adam(
 ) -> None:
     """One step of Adam in place: the tensor and its two moments.
 
-    Where the boolean `kept` is false, the gradient counts as zero; its size, everywhere, is added to `total`.
+    Where the boolean `kept` is false, all three must be zero and stay so. The gradient's size is added to `total`,
+    everywhere.
     """
     numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
     _server(tensor, "numba").adam(tensor, grad, kept, total, first, second, *numbers)

@@ -16,6 +16,7 @@ _ROW = _COMMON  # a loop over one row vectorises best as a function of its own
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
 _BLOCK = 4096  # numbers of a long vector that one thread takes at a time
+_STRETCH = 64  # numbers that are looked at together for whether one is kept
 _ROWS = 32  # that one thread takes at a time where they share something
 
 NONE, RELU, ELU = 0, 1, 2  # activations
@@ -262,7 +263,7 @@ def adam(tensor, grad, kept, total, first, second, rate, inverse, decay, beta1, 
     """first and second are the decaying means of the gradient and of its square; tensor moves by their ratio.
 
     The rests are what the betas lack of 1: taken from 1 here, they would have few digits. A total that is not empty
-    grows by the gradient's size; where a kept that is not empty is false, the gradient counts as zero.
+    grows by the gradient's size. Where a kept that is not empty is false, all but that is zero and stays so.
     """
     blocks = (tensor.shape[0] + _BLOCK - 1) // _BLOCK
     for b in prange(blocks):
@@ -272,11 +273,32 @@ def adam(tensor, grad, kept, total, first, second, rate, inverse, decay, beta1, 
             _add_sizes(block, total[part])
         numbers = (rate, inverse, decay, beta1, beta2, rest1, rest2, eps)
         if kept.shape[0]:
-            masked = np.empty_like(block)
-            _mask(block, kept[part], masked)
-            _adam(tensor[part], masked, first[part], second[part], *numbers)
+            _masked_adam(tensor[part], block, kept[part], first[part], second[part], *numbers)
         else:
             _adam(tensor[part], block, first[part], second[part], *numbers)
+
+
+@njit(**_ROW)
+def _masked_adam(tensor, grad, kept, first, second, *numbers):  # type: ignore[no-untyped-def]
+    """`_adam` for the kept ones; long stretches without any, such as a feature nobody reads, are passed over."""
+    masked, low = np.empty_like(grad), 0
+    while low < grad.shape[0]:
+        high = low
+        while high < grad.shape[0] and _any(kept[high : high + _STRETCH]):
+            high += _STRETCH
+        if high > low:
+            part = slice(low, high)
+            _mask(grad[part], kept[part], masked[part])
+            _adam(tensor[part], masked[part], first[part], second[part], *numbers)
+        low = high + _STRETCH
+
+
+@njit(**_ROW)
+def _any(kept):  # type: ignore[no-untyped-def]
+    found = False
+    for x in range(kept.shape[0]):
+        found |= kept[x]
+    return found
 
 
 @njit(**_OPTIONS)
