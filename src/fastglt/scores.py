@@ -52,7 +52,7 @@ def _settle(values: Any, count: int, seed: int) -> Any:
 
 
 _AT_A_TIME = 2**18  # edges
-_SAMPLE_EVERY = 61  # odd, so that a sample of a matrix does not keep to one column
+_SAMPLED = 2**16  # values of many
 
 
 def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
@@ -60,13 +60,19 @@ def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
 
     It only saves sorting: should the guess be too strict, everything is near.
     """
-    sample = values[::_SAMPLE_EVERY] if inside is None else values[::_SAMPLE_EVERY][inside[::_SAMPLE_EVERY]]
+    every = _sample(values.size)
+    sample = values[every] if inside is None else values[every][inside[every]]
     guess = side * _guess(side * sample, count, values.size if inside is None else int(np.count_nonzero(inside)))
     near = np.flatnonzero(values <= guess if side > 0 else values >= guess)
     near = near if inside is None else near[inside[near]]
     if len(near) >= count:
         return near
     return np.arange(values.size) if inside is None else np.flatnonzero(inside)
+
+
+def _sample(size: int) -> slice:
+    """Which of so many values are looked at to guess; an odd step, so that a matrix's do not keep to one column."""
+    return slice(None, None, max(61, size // _SAMPLED | 1))
 
 
 def _guess(sample: Any, count: int, size: int) -> float:
@@ -98,7 +104,8 @@ def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, se
     """
     kept, strength, potential = kept.cpu(), strength.cpu(), potential.cpu()
     alive, after = int(np.count_nonzero(kept.numpy())), kept.numpy().copy()
-    some, weak, promising = (part[::_SAMPLE_EVERY].numpy() for part in (kept, strength, potential))
+    every = _sample(kept.numel())
+    some, weak, promising = (part[every].numpy() for part in (kept, strength, potential))
     limits = (
         _guess(np.abs(weak[some]), swap.drop, alive),
         -_guess(-promising[~some], swap.grow, kept.numel() - alive),
