@@ -15,7 +15,7 @@ class OneShot(Method):
 
     def begin(self, training: Training) -> None:
         """Train soft masks."""
-        train_soft_masks(training, self.targets)
+        train_soft_masks(training, self.targets, masks_alone=True)
 
     def after_epoch(self, training: Training) -> None:
         """Cut once."""
