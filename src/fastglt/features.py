@@ -164,7 +164,7 @@ class _Handover:
 
     def __init__(self) -> None:
         self._wanted: SparseRows | None = None  # the rows that training asked for last
-        self._left: tuple[Tensor, int, Tensor] | None = None  # weight, its version, product of the rows we have
+        self._left: tuple[Tensor, int, SparseRows, Tensor] | None = None  # weight, its version, rows, product
         self._plan: _Plan | None = None
 
     def multiply(self, rows: SparseRows, weight: Tensor) -> Tensor:
@@ -178,15 +178,14 @@ class _Handover:
         if trained and self._wanted is not None:
             if self._plan is None or self._plan.have is not rows or self._plan.want is not self._wanted:
                 self._plan = _Plan.make(rows, self._wanted)
-            self._left = (weight, weight._version, product)
+            self._left = (weight, weight._version, self._wanted, self._plan.pick(product, weight))
         return product
 
     def _take(self, rows: SparseRows, weight: Tensor) -> Tensor | None:
         left, self._left, self._wanted = self._left, None, rows
-        if left is None or left[0] is not weight or left[1] != weight._version:
+        if left is None or left[0] is not weight or left[1] != weight._version or left[2] is not rows:
             return None
-        assert self._plan is not None, "evaluation made it"
-        return self._plan.pick(left[2], weight) if self._plan.want is rows else None
+        return left[3]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -44,7 +44,7 @@ class Snapshot:
 
     epoch: int
     scores: Scores
-    state: dict[str, Tensor]  # empty if only masks were asked for
+    state: dict[str, Tensor]
     masks: Masks
     edge_score: Tensor | None
     weight_score: dict[str, Tensor] = field(default_factory=dict)

@@ -90,17 +90,15 @@ class Training:
         weight_decay: float | None = None,
         l1: tuple[float, float] = (0.0, 0.0),
         extra: Mapping[str, Tensor] | None = None,
-        masks_alone: bool = False,
     ) -> None:
         """Start anew with a fresh optimiser and no best epoch; soft scores of edges that exist already go on.
 
         With `regrow`, pruned weights are trained too, and the method prunes anew after each step. The l1 terms pull
         the soft scores of edges and of weights towards zero. `extra` tensors are trained beside the weights,
-        without decay. With `masks_alone` the best epoch's weights are not kept: only its masks are asked for.
+        without decay.
         """
         self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
         self.stage, self.target, self.best, self.regrow, self.l1 = name, target, None, regrow, l1
-        self._masks_alone = masks_alone
         device = self.task.y.device
         copies = {key: part.detach().to(device, copy=True) for key, part in (extra or {}).items()}
         self.extra = {key: part.requires_grad_() for key, part in copies.items()}
@@ -251,11 +249,10 @@ class Training:
         eligible = self.target is None or self.target == (masks.edges.count, masks.weights_kept)
         if eligible and (self.best is None or scores.better_than(self.best.scores)):
             self.best = None  # its tensors make room for the new ones
-            state = {} if self._masks_alone else self.network.state_dict()
             self.best = Snapshot(
                 epoch=self.epoch,
                 scores=scores,
-                state={name: value.detach().clone() for name, value in state.items()},
+                state={name: value.detach().clone() for name, value in self.network.state_dict().items()},
                 masks=masks,
                 edge_score=None if self.edge_score is None else self.edge_score.detach().clone(),
                 weight_score={name: m.detach().clone() for name, m in self.weight_score.items()},

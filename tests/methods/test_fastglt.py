@@ -72,15 +72,6 @@ def changes(before: Mask, after: Mask) -> tuple[int, int]:
 
 
 class TestHistory:
-    @pytest.mark.parametrize("edge_score", ["degree", "forest"])
-    def test_of_the_first_stages_best_epoch_weights_are_kept_for_a_forest_alone(self, edge_score: str) -> None:
-        training, method = training_of(), fastglt(0.5, 0.5, edge_score=edge_score)
-        method.begin(training)
-        training.run_epoch(method)
-        assert training.best is not None
-        assert training.best.weight_score
-        assert set(training.best.state) == (set(training.network.state_dict()) if edge_score == "forest" else set())
-
     def test_stages_have_names(self) -> None:
         training = training_of()
         train(training, fastglt(0.3, 0.5))

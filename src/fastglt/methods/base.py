@@ -134,14 +134,10 @@ def train_soft_masks(
     stage: str = "oneshot",
     soft_edges: bool = True,
     l1: tuple[float, float] = (0.0, 0.0),
-    masks_alone: bool = False,
 ) -> None:
-    """Begin a stage that trains soft masks beside the weights, for whatever is to be pruned.
-
-    With `masks_alone`, the weights of its best epoch are not kept.
-    """
+    """Begin a stage that trains soft masks beside the weights, for whatever is to be pruned."""
     edges, weights = soft_edges and targets.graph_sparsity > 0, targets.weight_sparsity > 0
-    training.begin_stage(stage, soft_edges=edges, soft_weights=weights, l1=l1, masks_alone=masks_alone)
+    training.begin_stage(stage, soft_edges=edges, soft_weights=weights, l1=l1)
 
 
 def train_sparse(

@@ -52,8 +52,7 @@ class FastGLT(Method):
             cut_random(training, *self._one_shot_sparsities())
             train_sparse(training, self.targets, stage="warm-up", soft_edges=self.forest is None)
         else:
-            plain = self.forest is None  # a forest is chosen by what the best epoch's network says
-            train_soft_masks(training, self.targets, soft_edges=plain, masks_alone=plain)
+            train_soft_masks(training, self.targets, soft_edges=self.forest is None)
 
     def after_epoch(self, training: Training) -> None:
         """Cut after E epochs; from then on, denoise after every interval."""

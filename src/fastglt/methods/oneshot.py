@@ -15,7 +15,7 @@ class OneShot(Method):
 
     def begin(self, training: Training) -> None:
         """Train soft masks."""
-        train_soft_masks(training, self.targets, masks_alone=True)
+        train_soft_masks(training, self.targets)
 
     def after_epoch(self, training: Training) -> None:
         """Cut once."""
