@@ -73,6 +73,7 @@ class Training:
         self.target: tuple[int, int] | None = None  # (edges, weights) kept: only such epochs can be the best
         self.best: Snapshot | None = None
         self.history: list[EpochRecord] = []
+        self._kept_weights: dict[str, Tensor] = {}
         self.begin_stage("train")
         self.masks = Masks.full(task.graph.num_edges, network.weight_shapes)
         self.graph = task.graph
@@ -116,6 +117,7 @@ class Training:
             ([*self.weight_score.values(), *edges, *self.extra.values()], 0.0),
         ]
         self.optimizer = Adam(groups, lr=self.recipe.lr)
+        self._zero_pruned()
 
     def end_stage(self) -> None:
         """Forget the optimiser's moments and the best epoch, which the next stage starts without."""
@@ -220,13 +222,16 @@ class Training:
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
-        with torch.no_grad():
-            for name, kept in self._kept_weights.items():
-                for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
-                    zero_outside(tensor, kept)
-            if self.edge_score is not None:
-                for moment in self._moments(self.edge_score):
-                    moment.mul_(masks.edges.kept.to(device))
+        self._zero_pruned()
+        if self.edge_score is not None:
+            for moment in self._moments(self.edge_score):
+                moment.mul_(masks.edges.kept.to(device))
+
+    @torch.no_grad()
+    def _zero_pruned(self) -> None:
+        for name, kept in self._kept_weights.items():
+            for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
+                zero_outside(tensor, kept)
 
     def measure(self, stage: str) -> None:
         """Look at the network once more without training it, after masks changed at the very end."""

@@ -13,12 +13,13 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from fastglt import Budget, InputError, Ticket, compile_ticket, find_ticket
+from fastglt.deploy import programs
 from fastglt.deploy.layouts import for_each
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
 from fastglt.features import Features
 from fastglt.graph import Graph
-from fastglt.kernels.frozen import SparseRows
+from fastglt.kernels.frozen import StoredRows
 from fastglt.models import GAT, GCN, GIN, Backbone
 from tests.helpers import both_ways, house, randn
 from tests.toy_data import NODES, USER_MODELS, per_edge, quick_ticket, seeded, toy_data
@@ -69,16 +70,33 @@ def test_few_nodes_touch_their_neighbourhood_alone(name: str, monkeypatch: pytes
     path = Graph.from_edge_index(both_ways([(node, node + 1) for node in range(29)]), num_nodes=30)
     predictor = frozen(backbone(name, 5), path, word_features(30, 5, seed=1), None, "strips")
     touched: list[list[int]] = []
-    take = SparseRows.take
+    take = StoredRows.take
 
-    def noting(rows: SparseRows, nodes: Tensor) -> SparseRows:
+    def noting(rows: StoredRows, nodes: Tensor) -> StoredRows:
         touched.append(nodes.tolist())
         return take(rows, nodes)
 
-    monkeypatch.setattr(SparseRows, "take", noting)
+    monkeypatch.setattr(StoredRows, "take", noting)
     assert_same(predictor, torch.tensor([10, 20]))
     assert touched
     assert all(nodes == [8, 9, 10, 11, 12, 18, 19, 20, 21, 22] for nodes in touched)  # two steps away at most
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("hidden", "heads"), [(70, 3), (8, 8)])
+def test_heads_by_parts_and_many_classes(
+    layout: str, hidden: int, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_UNITS", 64)  # one or four heads in a part
+    network = pruned(GAT(9, hidden, 11, heads=heads, seed=1), 0.1, 1)
+    with torch.no_grad():
+        network.get_parameter("layer2.weight")[hidden : 2 * hidden] = 0  # nobody reads the second head
+    graph = house()
+    predictor = frozen(network, graph, word_features(7, 9, 1), randn(graph.num_edges, seed=4).sigmoid(), layout)
+    assert predictor.program is not None
+    assert len(predictor.program.matrices) == 1 + (3 if heads == 3 else 2)
+    assert_same(predictor)
+    assert_same(predictor, torch.tensor([6, 2]))
 
 
 @pytest.mark.usefixtures("backend")

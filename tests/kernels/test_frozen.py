@@ -1,5 +1,6 @@
 """Products with frozen weights against dense references, on every back end."""
 
+import numba
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import STRIP, StoredMatrix, narrow_sums, padded, projection
+from fastglt.kernels.frozen import NARROW, STRIP, StoredMatrix, narrow_sums, padded, projection
 
 
 def sparse(rows: int, columns: int, share: float, seed: int) -> Tensor:
@@ -53,34 +54,75 @@ def test_any_shape_and_density(rows: int, inner: int, columns: int, share: float
     torch.testing.assert_close(matrix.prepare(*as_csr(x)).product(), x @ weight, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["none", "relu", "elu"])
+FUNCTIONS = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}
+
+
+@pytest.mark.parametrize("activation", FUNCTIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("rows", "columns", "features"), [(5, 7, 3), (70, 40, 33), (1, 1, 1), (3, 4, 0)])
-@pytest.mark.parametrize("strips", [True, False])
+@pytest.mark.parametrize("in_strips", [True, False])
+@pytest.mark.parametrize("strip", [STRIP, NARROW])
 @pytest.mark.usefixtures("backend")
 def test_project_is_two_products_and_an_activation(
-    rows: int, columns: int, features: int, dtype: torch.dtype, activation: str, strips: bool
+    rows: int, columns: int, features: int, dtype: torch.dtype, activation: str, in_strips: bool, strip: int
 ) -> None:
     adjacency, x = sparse(rows, columns, 0.3, 0).to(dtype), sparse(columns, features, 0.5, 1).to(dtype)
-    weight, heads = sparse(features, 3 * STRIP, 0.1, 2).to(dtype), torch.tensor([1, 2, 2])
-    bias, out, shift = (torch.randn(*shape, dtype=dtype) for shape in ((3 * STRIP,), (3 * STRIP, 16), (16,)))
+    weight, heads = sparse(features, 3 * strip, 0.1, 2).to(dtype), torch.tensor([1, 2, 2])
+    bias, out, shift = (torch.randn(*shape, dtype=dtype) for shape in ((3 * strip,), (3 * strip, 16), (16,)))
     csr, values = as_csr(adjacency)
     run = projection(csr, bias, out, shift, activation=activation, heads=heads)
 
-    product = StoredMatrix.of(weight, strips=strips).prepare(*as_csr(x)).product()
-    assert isinstance(product, Tensor) != strips
-    function = {"none": lambda x: x, "relu": torch.relu, "elu": torch.nn.functional.elu}[activation]
-    factors = torch.tensor([2, -1, -1]).repeat_interleave(STRIP)
-    expected = function(adjacency @ (x @ weight) * factors + bias) @ out + shift
+    product = StoredMatrix.of(weight, strip=strip if in_strips else None).prepare(*as_csr(x)).product()
+    assert isinstance(product, Tensor) != in_strips
+    factors = torch.tensor([2, -1, -1]).repeat_interleave(strip)
+    expected = FUNCTIONS[activation](adjacency @ (x @ weight) * factors + bias) @ out + shift
     found = run(torch.stack([values, 2 * values, -values], 1), product)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("strips", [True, False])
+def test_threads_share_the_strips() -> None:
+    csr, values = as_csr(sparse(300, 300, 0.05, 0))
+    x, weight = sparse(300, 50, 0.3, 1), sparse(50, 5 * STRIP, 0.2, 2)
+    bias, out, shift = torch.randn(5 * STRIP), torch.randn(5 * STRIP, 8), torch.randn(8)
+    heads = torch.zeros(5, dtype=torch.int64)
+    run = projection(csr, bias, out, shift, activation="relu", heads=heads)
+    rows = StoredMatrix.of(weight, strip=STRIP).prepare(*as_csr(x))
+    alone = run(values.unsqueeze(1), rows.product())
+    before = numba.get_num_threads()
+    numba.set_num_threads(2)
+    try:
+        together, again = (run(values.unsqueeze(1), rows.product()) for _ in range(2))
+    finally:
+        numba.set_num_threads(before)
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-4)
+    assert torch.equal(together, again)
+    assert torch.equal(alone, run(values.unsqueeze(1), rows.product()))  # what it gave before is its own
+
+
+@pytest.mark.parametrize("activation", FUNCTIONS)
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.usefixtures("backend")
-def test_no_units_add_nothing(strips: bool) -> None:
+def test_what_is_no_number_stays_so(activation: str, wrong: float) -> None:
+    dense = torch.zeros(2, STRIP)
+    dense[1, 5] = wrong
+    csr, values = as_csr(torch.eye(2))
+    run = projection(
+        csr,
+        torch.zeros(STRIP),
+        torch.ones(STRIP, 8),
+        torch.zeros(8),
+        activation=activation,
+        heads=torch.tensor([0]),
+    )
+    expected = FUNCTIONS[activation](dense).sum(1, keepdim=True).expand(2, 8)
+    torch.testing.assert_close(run(values.unsqueeze(1), dense), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("strip", [STRIP, None])
+@pytest.mark.usefixtures("backend")
+def test_no_units_add_nothing(strip: int | None) -> None:
     csr, values = as_csr(sparse(5, 5, 0.4, 0))
-    product = StoredMatrix.of(torch.zeros(3, 0), strips=strips).prepare(*as_csr(sparse(5, 3, 0.5, 1))).product()
+    product = StoredMatrix.of(torch.zeros(3, 0), strip=strip).prepare(*as_csr(sparse(5, 3, 0.5, 1))).product()
     none, shift = torch.zeros(0, dtype=torch.int64), torch.arange(8.0)
     found = projection(csr, torch.zeros(0), torch.zeros(0, 8), shift, activation="relu", heads=none)
     assert torch.equal(found(values.unsqueeze(1), product), shift.expand(5, 8))

@@ -119,7 +119,9 @@ class TestMaskedAdam:
         grad = randn(*(3, 4, 5)[: len(axes)], seed=1).permute(axes)
         strided, total = torch.empty_like(grad).copy_(grad), torch.zeros_like(grad)
         assert not strided.is_contiguous()
-        whole, kept = strided.contiguous(), randn(*grad.shape, seed=2) > 0
+        kept = randn(*grad.shape, seed=2) > 0
+        strided.mul_(kept)
+        whole = strided.contiguous()
         move = partial(adam, step=1, lr=0.01, weight_decay=0.1, kept=kept)
         move(strided, grad, *zeros(strided), total=total)
         move(whole, grad.contiguous(), *zeros(whole))

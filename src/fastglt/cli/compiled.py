@@ -46,5 +46,5 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task]":
         task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
     else:
         task = task_of(ticket, dataset)
-    predictor = compile_for(ticket, task.graph, task.x, layout="strips", other_graph=graph.other_graph)
+    predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
     return predictor, task

@@ -80,16 +80,19 @@ def _layouts(
     found: Predictor, program: Program, layout: str | Sequence[str]
 ) -> tuple[tuple[str, ...], dict[str, float]]:
     """The layout of each matrix of a program, and the milliseconds of those that were tried."""
-    given = _for_each(layout, len(program.matrices))
-    if given is None:
+    if layout == "fastest":
         return fastest(program, found.x, found.graph.hops(None, depth=2), found.score)
-    return (for_each(program, layout) if isinstance(layout, str) else given), {}
+    if isinstance(layout, str):
+        return for_each(program, layout), {}
+    return _checked(layout, len(program.matrices)), {}
 
 
 def _users_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
     """The same for the linear layers of a user's model, which are compact from here on."""
     assert isinstance(found.network, PyGNetwork)
-    given = _for_each(layout, len(plain_layers(found.network.module)))
+    count = len(plain_layers(found.network.module))
+    names = (layout,) * count if isinstance(layout, str) else _checked(layout, count)
+    given = None if layout == "fastest" else names
     try:
         return compact(found.network.module, found.logits, given)
     except InputError:
@@ -99,11 +102,8 @@ def _users_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple
         raise InputError(f"the model must run on this data (got {type(error).__name__}: {reason})") from error
 
 
-def _for_each(layout: str | Sequence[str], count: int) -> tuple[str, ...] | None:
-    """A layout for each matrix; None: they are to be tried out."""
-    if layout == "fastest":
-        return None
-    names = (layout,) * count if isinstance(layout, str) else tuple(layout)
-    if len(names) != count:
-        raise InputError(f"layout must be a name, or one for each of {count} matrices (got {len(names)})")
-    return names
+def _checked(layouts: Sequence[str], count: int) -> tuple[str, ...]:
+    """Names, one for each matrix."""
+    if len(layouts) != count:
+        raise InputError(f"layout must be a name, or one for each of {count} matrices (got {len(layouts)})")
+    return tuple(layouts)

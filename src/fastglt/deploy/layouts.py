@@ -15,7 +15,7 @@ from fastglt.deploy.programs import Program
 from fastglt.errors import InputError, unknown_name
 from fastglt.features import Features
 from fastglt.kernels import CSR
-from fastglt.kernels.frozen import Product, SparseRows, StoredMatrix
+from fastglt.kernels.frozen import Product, StoredMatrix, StoredRows
 from fastglt.messages import Hop
 
 WHOLE_ROWS, STRIPS, DENSE = "whole rows", "strips", "dense"
@@ -55,17 +55,17 @@ class DenseRows:
         return self.x if self.weight is None else self.x @ self.weight
 
 
-Rows = DenseRows | SparseRows  # the features of some nodes, ready to be multiplied
+Rows = DenseRows | StoredRows  # the features of some nodes, ready to be multiplied
 
 
-def store(x: Features, weight: Tensor, layout: str) -> Rows:
+def store(x: Features, weight: Tensor, layout: str, strip: int) -> Rows:
     """Features and a weight matrix in a layout; features that no weight reads are left out in all of them.
 
     "sums first" is dense for the matrix of a program in that order, see `in_order`.
     """
     if layout in (DENSE, SUMS_FIRST):
         return DenseRows.of(x, weight)
-    return StoredMatrix.of(weight, strips=layout == STRIPS).prepare(x.csr, x.values)
+    return StoredMatrix.of(weight, strip=strip if layout == STRIPS else None).prepare(x.csr, x.values)
 
 
 def restore(rows: Rows, x: Features) -> Rows:
@@ -123,7 +123,8 @@ def _answer(
     """What computes the class scores."""
     first, second = hops
     program = in_order(program, layouts)
-    rows = [store(x, matrix, layout) for matrix, layout in zip(program.matrices, layouts, strict=True)]
+    pairs = zip(program.matrices, layouts, strict=True)
+    rows = [store(x, matrix, layout, program.strip) for matrix, layout in pairs]
     finish = program.prepare(first, second, score)
     return lambda: finish([each.product for each in rows])
 

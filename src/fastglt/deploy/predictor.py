@@ -117,7 +117,7 @@ class Predictor:
         if self.rows is not None:
             return self.rows
         pairs = zip(self.program.matrices, self.layouts, strict=True)
-        return tuple(store(self.x, matrix, layout) for matrix, layout in pairs)
+        return tuple(store(self.x, matrix, layout, self.program.strip) for matrix, layout in pairs)
 
     @cached_property
     def _finish(self) -> Finish:

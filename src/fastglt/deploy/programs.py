@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fastglt.kernels import attention, head_dots
-from fastglt.kernels.frozen import STRIP, Product, Units, narrow_sums, padded, projection
+from fastglt.kernels.frozen import Product, Units, narrow_sums, padded, projection, strip_width
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
@@ -38,23 +38,25 @@ class Hidden:
         return Hidden(live=(read & written).nonzero().squeeze(1), shift=constant @ out[read & ~written])
 
     def parts(self, into: Tensor, bias: Tensor, out: Tensor, heads: int = 1) -> "list[Part]":
-        """The live ones' weights, a few heads at a time, each filled up with zeros to a multiple of STRIP."""
-        units, at_a_time = into.shape[1], max(1, _UNITS * heads // into.shape[1])
+        """The live ones' weights, a few heads at a time, each filled up with zeros to whole strips."""
+        units = into.shape[1]
         into, bias, out = pad(into, (0, 1)), pad(bias, (0, 1)), pad(padded(out), (0, 0, 0, 1))  # one more, of zeros
         by_head = [self.live[self.live * heads // units == head] for head in range(heads)]
-        filled = [pad(live, (0, -live.numel() % STRIP), value=units) for live in by_head]
+        strip = strip_width([live.numel() for live in by_head])
+        filled = [pad(live, (0, -live.numel() % strip), value=units) for live in by_head]
+        at_a_time = max(1, _UNITS // max(1, *(live.numel() for live in filled)))
         found = []
         for first in range(0, heads, at_a_time):
             members = filled[first : first + at_a_time]
-            places = torch.cat(members)
-            strips = [torch.full((member.numel() // STRIP,), first + j) for j, member in enumerate(members)]
+            places, counts = torch.cat(members), torch.tensor([member.numel() // strip for member in members])
             found.append(
                 Part(
                     into=into[:, places],
                     bias=bias[places],
                     out=out[places],
                     shift=padded(self.shift if first == 0 else torch.zeros_like(self.shift)),
-                    heads=torch.cat(strips),
+                    heads=(first + torch.repeat_interleave(counts)).to(into.device),
+                    strip=strip,
                 )
             )
         return found
@@ -68,7 +70,8 @@ class Part:
     bias: Tensor  # [units]
     out: Tensor  # [units, outputs]
     shift: Tensor  # [outputs], what is added once
-    heads: Tensor  # int64, one for each STRIP of units
+    heads: Tensor  # int64, one for each strip of units
+    strip: int  # how many units it has
 
     def projection(self, hop: Hop, activation: str) -> Callable[[Tensor, Product], Tensor]:
         """What these units add to the outputs, from the messages' factors and the features times `into`."""
@@ -90,6 +93,7 @@ class Program(ABC):
 
     matrices: tuple[Tensor, ...]  # [features, columns] each
     needed_whole: int = 0  # the first ones, whose products are; those of the others may be read strip by strip
+    strip: int  # columns of a strip
     live_units: int
 
     @abstractmethod
@@ -127,7 +131,7 @@ class FixedMessages(Program):
 
     def __init__(self, hidden: Hidden, into: Tensor, bias: Tensor, out: Tensor) -> None:
         (self._part,) = hidden.parts(into, bias, out)
-        self.matrices, self.live_units = (self._part.into,), hidden.live.numel()
+        self.matrices, self.strip, self.live_units = (self._part.into,), self._part.strip, hidden.live.numel()
 
     def summing_first(self) -> "FixedMessages":
         """The same with features summed up before they are multiplied."""
@@ -223,6 +227,7 @@ class GATProgram(Program):
             for layer in ("layer1", "layer2")
         )
         self._parts, self.live_units = hidden.parts(into, bias, out, heads), hidden.live.numel()
+        self.strip = self._parts[0].strip
         looked_at = head_dots(into, looks).flatten(1)  # (x·W)·a = x·(W·a)
         self.matrices, self._classes = (looked_at, *(part.into for part in self._parts)), out.shape[1]
         self._looks = padded(last_looks)

@@ -4,7 +4,7 @@ from numba import njit, prange
 
 from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU
 from fastglt.kernels._vectors import project_row, sum_columns, sum_rows
-from fastglt.kernels.frozen import LANES, STRIP
+from fastglt.kernels.frozen import LANES, NARROW, STRIP
 
 _IN_ORDER = {**_ROW, "fastmath": {"contract"}}  # as `project_row` needs it
 
@@ -13,7 +13,7 @@ _IN_ORDER = {**_ROW, "fastmath": {"contract"}}  # as `project_row` needs it
 def project(indptr, indices, values, heads, dense, bias, activation, columns, shift, out):  # type: ignore[no-untyped-def]
     """out[i] = Σ_s activation(Σ_k values[k, heads[s]] · dense[indices[k]] + bias[s]) · columns[s]ᵀ + shift.
 
-    s goes over strips of STRIP dense columns, each with its head, its bias and its columns.
+    s goes over strips of dense columns, STRIP or NARROW, each with its head, its bias and its columns.
     """
     rows = out.shape[0]
     for block in prange((rows + _ROWS - 1) // _ROWS):
@@ -26,7 +26,8 @@ def project(indptr, indices, values, heads, dense, bias, activation, columns, sh
 def _add_strips(indices, values, heads, dense, low, high, bias, activation, columns, out):  # type: ignore[no-untyped-def]
     """`_add_row` for all strips."""
     for s in range(heads.shape[0]):
-        _add_row(indices, values, heads[s], dense, low, high, s * STRIP, bias[s], activation, columns[s], out)
+        first = s * bias.shape[1]
+        _add_row(indices, values, heads[s], dense, low, high, first, bias[s], activation, columns[s], out)
 
 
 @njit(**_OPTIONS)
@@ -36,7 +37,8 @@ def project_strips(  # type: ignore[no-untyped-def]
     """The sum of parts is what `project` gives for x · strips side by side, without a shift.
 
     There are as many parts as threads, each with dense rows for itself. A thread goes through all rows with one
-    strip after the other, whose numbers stay in its cache, and waits for nobody on the way.
+    strip after the other, whose numbers stay in its cache, and waits for nobody on the way. How sums are
+    grouped depends on how many threads there are.
     """
     for thread in prange(parts.shape[0]):
         parts[thread] = parts.dtype.type(0)
@@ -51,7 +53,10 @@ def project_strips(  # type: ignore[no-untyped-def]
 def _multiply_strip(indptr, indices, values, strip, out):  # type: ignore[no-untyped-def]
     """out[i] = Σ_k values[k] · strip[indices[k]]."""
     for i in range(out.shape[0]):
-        sum_columns(indices, values, 0, strip, indptr[i], indptr[i + 1], 0, out[i], 0, STRIP, 1)
+        if strip.shape[1] == STRIP:
+            sum_columns(indices, values, 0, strip, indptr[i], indptr[i + 1], 0, out[i], 0, STRIP, 1)
+        else:
+            sum_columns(indices, values, 0, strip, indptr[i], indptr[i + 1], 0, out[i], 0, NARROW, 1)
 
 
 @njit(**_IN_ORDER)
@@ -64,12 +69,21 @@ def _add_strip(indptr, indices, values, head, dense, bias, activation, columns, 
 @njit(inline="always")
 def _add_row(indices, values, head, dense, low, high, first, bias, activation, columns, out):  # type: ignore[no-untyped-def]
     """Add activation(Σ_k values[k, head] · dense[indices[k]] + bias) · columnsᵀ from a dense column on."""
-    if activation == ELU:
-        project_row(indices, values, head, dense, low, high, first, bias, ELU, columns, out)
-    elif activation == RELU:
-        project_row(indices, values, head, dense, low, high, first, bias, RELU, columns, out)
+    if bias.shape[0] == STRIP:
+        _add_row_of(indices, values, head, dense, low, high, first, bias, activation, columns, out, STRIP)
     else:
-        project_row(indices, values, head, dense, low, high, first, bias, NONE, columns, out)
+        _add_row_of(indices, values, head, dense, low, high, first, bias, activation, columns, out, NARROW)
+
+
+@njit(inline="always")
+def _add_row_of(indices, values, head, dense, low, high, first, bias, activation, columns, out, width):  # type: ignore[no-untyped-def]
+    """The same for a width that is known to the compiler."""
+    if activation == ELU:
+        project_row(indices, values, head, dense, low, high, first, bias, ELU, columns, out, width)
+    elif activation == RELU:
+        project_row(indices, values, head, dense, low, high, first, bias, RELU, columns, out, width)
+    else:
+        project_row(indices, values, head, dense, low, high, first, bias, NONE, columns, out, width)
 
 
 @njit(**_OPTIONS)

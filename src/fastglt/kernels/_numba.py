@@ -15,15 +15,15 @@ from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain
 from fastglt.kernels._ready import make_ready
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
-from fastglt.kernels.frozen import STRIP, Product, SparseRows
+from fastglt.kernels.frozen import Product, StoredRows
 
 make_ready()
 
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth
+_LARGE = 2**24  # numbers that are not worth keeping for the next call
 _MANY_HEADS = 4  # from which an entry's heads are worth a vector
 
-_kept = threading.local()
 _ACTIVATIONS = {"none": _loops.NONE, "relu": _loops.RELU, "elu": _loops.ELU}
 
 
@@ -128,7 +128,8 @@ def projection(
     if bias.dtype != torch.float32:
         return _plain.projection(csr, heads, bias, activation, weight, shift)
     count, outputs = heads.numel(), shift.numel()
-    by_strip = bias.view(count, STRIP), weight.view(count, STRIP, outputs).transpose(1, 2)
+    width, kept = bias.numel() // max(1, count), threading.local()
+    by_strip = bias.view(count, width), weight.view(count, width, outputs).transpose(1, 2)
     of_strips, added, columns, after = _arrays(heads, *by_strip, shift)
     kind, work = _ACTIVATIONS[activation], (csr.num_entries + csr.num_rows * outputs) * bias.numel()
 
@@ -139,9 +140,9 @@ def projection(
         _run(work, _frozen_loops.project, *csr.arrays, given, of_strips, *rest)
         return out
 
-    def in_strips(values: Tensor, rows: SparseRows) -> Tensor:
+    def in_strips(values: Tensor, rows: StoredRows) -> Tensor:
         threads = max(1, min(get_num_threads(), count))
-        dense, parts = _scratch((threads, rows.csr.num_rows, STRIP), (threads, csr.num_rows, outputs))
+        dense, parts = _scratch(kept, (threads, rows.csr.num_rows, width), (threads, csr.num_rows, outputs))
         factors, strips, given = _arrays(rows.values, rows.matrix.numbers, values)
         before = (*rows.csr.arrays, factors, strips, *csr.arrays, given)
         more = rows.csr.num_entries * bias.numel()
@@ -167,7 +168,7 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
-    """See `fastglt.kernels.frozen.SparseRows.product`."""
+    """See `fastglt.kernels.frozen.StoredRows.product`."""
     before, shape = (*csr.arrays, *_arrays(values, dense)), (csr.num_rows, dense.shape[1])
 
     def run() -> Tensor:
@@ -270,12 +271,15 @@ def _run(work: int, loop: Any, *arguments: Any) -> None:
         set_num_threads(threads)
 
 
-def _scratch(*shapes: tuple[int, ...]) -> "list[npt.NDArray[np.float32]]":
-    """Arrays for a moment, in memory that the calling thread keeps: new pages cost more than what is done there."""
+def _scratch(kept: threading.local, *shapes: tuple[int, ...]) -> "list[npt.NDArray[np.float32]]":
+    """Arrays for a moment, in memory that is kept for each thread: new pages cost more than what is done there."""
     sizes = [math.prod(shape) for shape in shapes]
-    if sum(sizes) > getattr(_kept, "memory", np.empty(0)).size:
-        _kept.memory = np.empty(sum(sizes), np.float32)
-    parts = np.split(_kept.memory[: sum(sizes)], np.cumsum(sizes)[:-1])
+    memory = getattr(kept, "memory", None)
+    if memory is None or memory.size < sum(sizes):
+        memory = np.empty(sum(sizes), np.float32)
+        if memory.size <= _LARGE:
+            kept.memory = memory
+    parts = np.split(memory[: sum(sizes)], np.cumsum(sizes)[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 

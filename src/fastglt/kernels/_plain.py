@@ -76,7 +76,7 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
-    """See `fastglt.kernels.frozen.SparseRows.product`."""
+    """See `fastglt.kernels.frozen.StoredRows.product`."""
     return lambda: spmm(csr, values, dense)
 
 

@@ -16,7 +16,7 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
-from fastglt.kernels.frozen import LANES, STRIP
+from fastglt.kernels.frozen import LANES
 
 _WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
 _LONGEST = 16  # of a vector; the compiler splits one that is too long for the machine
@@ -50,26 +50,28 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
 
 
 @intrinsic(prefer_literal=True)
-def project_row(_context, indices, values, head, dense, begin, end, first, bias, activation, columns, out):  # type: ignore[no-untyped-def]
+def project_row(_context, indices, values, head, dense, begin, end, first, bias, activation, columns, out, width):  # type: ignore[no-untyped-def]
     """Add ⟨activation(Σ_k values[k, head] · dense[indices[k]] + bias), columns[j]⟩ to out[j]; begin ≤ k < end.
 
-    STRIP numbers are summed, a multiple of LANES products taken, the activation is a literal, the precision single.
+    The width is how many numbers are summed, STRIP or NARROW: a literal, as the activation. A multiple of LANES
+    products is taken; the precision is single.
     Call it from a function that may contract but not reorder: an exponential depends on it.
     """
-    signature = types.void(indices, values, head, dense, begin, end, first, bias, activation, columns, out)
+    signature = types.void(indices, values, head, dense, begin, end, first, bias, activation, columns, out, width)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = _Given(context, builder, signature.args, arguments)
         vector, lanes = (ir.VectorType(ir.FloatType(), width) for width in (_WIDE, LANES))
-        starts = _vectors(builder, given.data(7), vector, STRIP)
+        strip = width.literal_value
+        starts = _vectors(builder, given.data(7), vector, strip)
         sums = [cgutils.alloca_once_value(builder, _load(builder, start)) for start in starts]
-        _add_rows(builder, given, sums, vector, STRIP)
+        _add_rows(builder, given, sums, vector, strip)
         hidden = [_ACTIVATE[activation.literal_value](builder, builder.load(total)) for total in sums]
         with cgutils.for_range_slice(builder, _INDEX(0), given.shape(10, 0), _INDEX(LANES)) as (j, _):
-            weights = builder.gep(given.data(9), [builder.mul(j, _INDEX(STRIP))])
+            weights = builder.gep(given.data(9), [builder.mul(j, _INDEX(strip))])
             dots = [
                 _dot(
-                    builder, hidden, _vectors(builder, builder.gep(weights, [_INDEX(lane * STRIP)]), vector, STRIP)
+                    builder, hidden, _vectors(builder, builder.gep(weights, [_INDEX(lane * strip)]), vector, strip)
                 )
                 for lane in range(LANES)
             ]

@@ -3,7 +3,7 @@
 What never changes is given first and made ready once; the rest comes with each call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from fastglt.kernels.csr import CSR
 
 Sums = Callable[[Tensor, Tensor], Tensor]  # of a matrix's rows, from values [entries, heads] and the matrix
 LANES = 8  # columns of few that are summed at once
-STRIP = 64  # columns of many that are summed at once
+STRIP, NARROW = 64, 16  # columns of many that are summed at once; the latter where they come in small groups
 _FEW = 4 * LANES  # columns, up to which they are summed LANES at a time
 _NEAR = 2**20  # numbers of hidden units that are held at a time
 _SPARSE_UP_TO = 0.25  # share of weights that are left, up to which only those are read
@@ -26,8 +26,8 @@ def projection(
 ) -> "Callable[[Tensor, Product], Tensor]":
     """``activation(csr(values) · product + bias) · weight + shift``; what is in between is never written down.
 
-    The product has STRIP columns for each of the heads, which tell what column of the values they take. The weight
-    has few columns and is `padded`.
+    The product has a strip of columns, STRIP or NARROW, for each of the heads, which tell what column of the values
+    it takes. The weight has few columns and is `padded`.
     """
     found: Callable[[Tensor, Product], Tensor] = _server(bias, "numba").projection(
         csr, heads, bias, activation, weight, shift
@@ -39,6 +39,16 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Sums:
     """``csr(values) · dense + bias`` for a `padded` matrix of few columns."""
     found: Sums = _server(bias, "numba").narrow_sums(csr, bias)
     return found
+
+
+def strip_width(counts: Sequence[int]) -> int:
+    """Columns of a strip for groups of so many, each filled up to whole strips: NARROW where that is much less.
+
+    >>> strip_width([500, 40]), strip_width([8] * 8)
+    (64, 16)
+    """
+    wide, narrow = (sum(-(-count // strip) * strip for count in counts) for strip in (STRIP, NARROW))
+    return NARROW if wide > 1.5 * narrow else STRIP
 
 
 def padded(tensor: Tensor) -> Tensor:
@@ -111,26 +121,26 @@ def _from_left(matrix: Tensor) -> Callable[[Tensor], Tensor]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredMatrix:
-    """A weight matrix without its empty rows: whole rows, or strips of STRIP columns one after the other.
+    """A weight matrix without its empty rows: whole rows, or strips of some columns one after the other.
 
     >>> weight = torch.zeros(3, 128)
     >>> weight[0, 9], weight[2] = 2, 1
-    >>> matrix = StoredMatrix.of(weight, strips=True)
+    >>> matrix = StoredMatrix.of(weight, strip=STRIP)
     >>> matrix.place.tolist(), matrix.numbers.shape
     ([0, -1, 1], torch.Size([2, 2, 64]))
     """
 
     place: Tensor  # int64 [rows], where each row is stored; -1: nowhere, it is empty
-    numbers: Tensor  # [stored rows, columns], or [strips, stored rows, STRIP]
+    numbers: Tensor  # [stored rows, columns], or [strips, stored rows, columns of a strip]
 
     @staticmethod
-    def of(weight: Tensor, *, strips: bool = False) -> "StoredMatrix":
-        """Strips are for a multiple of STRIP columns."""
+    def of(weight: Tensor, *, strip: int | None = None) -> "StoredMatrix":
+        """With a strip's columns, of which there is a multiple; without, whole rows are stored."""
         used = weight.any(1)
         place = torch.where(used, used.cumsum(0) - 1, -1)
         left = weight[used]
-        if strips:
-            left = left.view(left.shape[0], left.shape[1] // STRIP, STRIP).transpose(0, 1)
+        if strip is not None:
+            left = left.view(left.shape[0], left.shape[1] // strip, strip).transpose(0, 1)
         return StoredMatrix(place=place, numbers=left.contiguous())
 
     @property
@@ -138,32 +148,32 @@ class StoredMatrix:
         """Whether these are strips."""
         return self.numbers.dim() == 3
 
-    def prepare(self, csr: CSR, values: Tensor) -> "SparseRows":
+    def prepare(self, csr: CSR, values: Tensor) -> "StoredRows":
         """Sparse rows that are to be multiplied with this matrix."""
         stored = self.place[csr.indices.long()]
         used = stored >= 0
         shape = csr.num_rows, max(1, self.numbers.shape[-2])
         sorted_, order = CSR.from_entries(csr.rows[used], stored[used], shape)
-        return SparseRows(csr=sorted_, values=values[used][order].unsqueeze(1), matrix=self)
+        return StoredRows(csr=sorted_, values=values[used][order].unsqueeze(1), matrix=self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SparseRows:
+class StoredRows:
     """Sparse rows whose columns are numbered as a `StoredMatrix` stores its rows."""
 
     csr: CSR
     values: Tensor  # [entries, 1]
     matrix: StoredMatrix
 
-    def take(self, rows: Tensor) -> "SparseRows":
+    def take(self, rows: Tensor) -> "StoredRows":
         """Some of these rows."""
         csr, entries = self.csr.take_rows(rows)
-        return SparseRows(csr=csr, values=self.values[entries], matrix=self.matrix)
+        return StoredRows(csr=csr, values=self.values[entries], matrix=self.matrix)
 
-    def append(self, csr: CSR, values: Tensor) -> "SparseRows":
+    def append(self, csr: CSR, values: Tensor) -> "StoredRows":
         """These rows, then others."""
         more = self.matrix.prepare(csr, values)
-        return SparseRows(
+        return StoredRows(
             csr=self.csr.append(more.csr), values=torch.cat([self.values, more.values]), matrix=self.matrix
         )
 
@@ -179,4 +189,4 @@ class SparseRows:
         return found
 
 
-Product = Tensor | SparseRows  # of features and a matrix; the latter is yet to be multiplied, strip by strip
+Product = Tensor | StoredRows  # of features and a matrix; the latter is yet to be multiplied, strip by strip
