@@ -214,6 +214,7 @@ def test_infer_finds_a_ticket_and_measures_it(
         assert set(row) > INFER_KEYS
         assert (row["dataset"], row["model"]) == (TINY, model)
         assert row["ratio_to_pyg"] == pytest.approx(row["pyg_ms"] / row["ticket_ms"])
+        assert row["ratio_to_compiled_dense"] == pytest.approx(row["compiled_dense_ms"] / row["ticket_ms"])
         assert row["ticket_p90_ms"] <= row["ticket_p99_ms"]
         assert row["max_difference"] < 1e-5
         assert row["live_units"] <= 8 * (8 if model == "gat" else 1)

@@ -15,7 +15,7 @@ from fastglt.bench.memory import in_own_process
 from fastglt.bench.runs import Work, samples
 from fastglt.bench.stock import FORMS, build_stock
 from fastglt.data import Dataset
-from fastglt.deploy.compiling import compile_for
+from fastglt.deploy.compiling import compile_for, compile_network
 from fastglt.deploy.predictor import Predictor
 from fastglt.models import build
 from fastglt.task import Task
@@ -29,8 +29,9 @@ def measure(
 ) -> dict[str, Any]:
     """A row: milliseconds for all nodes' class scores over interleaved calls, memory, sizes.
 
-    The dense networks are the ticket's before pruning, on the whole graph. PyG's is the faster of its two ways to
-    hold a graph. `source` tells a process of its own how to load the dataset.
+    The dense networks are the ticket's before pruning, on the whole graph: ours as it is evaluated in training, ours
+    compiled as the ticket is (what is left then is what pruning gives), and PyG's, which is the faster of its two
+    ways to hold a graph. `source` tells a process of its own how to load the dataset.
     """
     task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(source["device"])
     note("compiling")
@@ -39,6 +40,7 @@ def measure(
     sides: dict[str, Callable[[], Tensor]] = {
         "ticket": predictor.logits,
         "dense": lambda: dense(task.x, task.graph),
+        "compiled_dense": compile_network(dense, task.graph, task.x).logits,
         **_stock(ticket, dataset, source["device"]),
     }
     with torch.no_grad():
@@ -57,6 +59,7 @@ def measure(
         "weight_sparsity": ticket.weight_sparsity,
         **{f"{side}_ms": value for side, value in ms.items()},
         "ratio_to_dense": ms["dense"] / ms["ticket"],
+        "ratio_to_compiled_dense": ms["compiled_dense"] / ms["ticket"],
         "ratio_to_pyg": ms["pyg"] / ms["ticket"],
         "pyg_faster": faster,
         **_percentiles(spent),

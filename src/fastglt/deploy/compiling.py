@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fastglt.deploy.compact import compact, plain_layers
 from fastglt.deploy.layouts import fastest, for_each, in_order
@@ -15,7 +15,7 @@ from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.fitting import restore_trained
 from fastglt.graph import Graph
-from fastglt.models import PyGNetwork
+from fastglt.models import Network, PyGNetwork
 from fastglt.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -56,8 +56,20 @@ def compile_for(
     network, masks = restore_trained(ticket, model)
     network = network.to(x.device).eval().requires_grad_(False)
     pruned = graph.prune(masks.edges).alone()
-    score = None if ticket.edge_scores is None else ticket.edge_scores.to(x.device)
-    found = Predictor(network=network, graph=pruned, x=x, score=score, program=Program.of(network))
+    return compile_network(network, pruned, x, ticket.edge_scores, layout=layout)
+
+
+def compile_network(
+    network: Network,
+    graph: Graph,
+    x: Features,
+    score: Tensor | None = None,
+    *,
+    layout: str | Sequence[str] = "fastest",
+) -> Predictor:
+    """The same for a network with its weights as they are, pruned or not."""
+    score = None if score is None else score.to(x.device)
+    found = Predictor(network=network, graph=graph, x=x, score=score, program=Program.of(network))
     if isinstance(network, PyGNetwork):
         layouts, trials = _users_layouts(found, layout)
         found = replace(found, layouts=layouts, trials=trials or None)
