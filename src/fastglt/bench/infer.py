@@ -29,9 +29,9 @@ def measure(
 ) -> dict[str, Any]:
     """A row: milliseconds for all nodes' class scores over interleaved calls, memory, sizes.
 
-    The dense networks are the ticket's before pruning, on the whole graph: ours as it is evaluated in training, ours
-    compiled as the ticket is (what is left then is what pruning gives), and PyG's, which is the faster of its two
-    ways to hold a graph. `source` tells a process of its own how to load the dataset.
+    The dense networks are the ticket's before pruning, on the whole graph: ours as training evaluates it, ours
+    compiled as the ticket is (the rest is what pruning gives), and PyG's, the faster of its two ways to hold a
+    graph. `source` tells a process of its own how to load the dataset.
     """
     task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(source["device"])
     note("compiling")

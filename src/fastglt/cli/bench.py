@@ -162,8 +162,9 @@ def infer(
     Times are medians over rounds in which each side has its turn; compilation
     is not counted. Our dense network is timed as training evaluates it, and
     compiled as the ticket is: what pruning alone gives is the ratio to that.
-    Stock PyG has its faster form of a graph, edge_index or CSR. Also told: percentiles, the hidden units and features that are still used,
-    file sizes, and the peak memory of a process of its own.
+    Stock PyG has its faster form of a graph, edge_index or CSR. Also told:
+    percentiles, the hidden units and features that are still used, file sizes,
+    and the peak memory of a process of its own.
     """
     from fastglt.cli.infer import measurements_of
 
