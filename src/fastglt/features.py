@@ -164,7 +164,7 @@ class _Handover:
 
     def __init__(self) -> None:
         self._wanted: SparseRows | None = None  # the rows that training asked for last
-        self._left: tuple[Tensor, int, SparseRows, Tensor] | None = None  # weight, its version, rows, product
+        self._left: tuple[Tensor, int, Tensor, int] | None = None  # weight, product of the rows we have; versions
         self._plan: _Plan | None = None
 
     def multiply(self, rows: SparseRows, weight: Tensor) -> Tensor:
@@ -178,14 +178,18 @@ class _Handover:
         if trained and self._wanted is not None:
             if self._plan is None or self._plan.have is not rows or self._plan.want is not self._wanted:
                 self._plan = _Plan.make(rows, self._wanted)
-            self._left = (weight, weight._version, self._wanted, self._plan.pick(product, weight))
+            self._left = (weight, weight._version, product, product._version)
         return product
 
     def _take(self, rows: SparseRows, weight: Tensor) -> Tensor | None:
+        """The product, picked only now: evaluation needs the room for its hidden units."""
         left, self._left, self._wanted = self._left, None, rows
-        if left is None or left[0] is not weight or left[1] != weight._version or left[2] is not rows:
+        if left is None or self._plan is None or self._plan.want is not rows:
             return None
-        return left[3]
+        known, version, product, unchanged = left
+        if known is not weight or version != weight._version or unchanged != product._version:
+            return None
+        return self._plan.pick(product, weight)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -207,6 +211,7 @@ class _Plan:
         lacking = (places < 0).nonzero().squeeze(1)
         return _Plan(have=have, want=want, places=places.clamp(min=0), lacking=lacking, rest=want.take(lacking))
 
+    @torch.no_grad()
     def pick(self, product: Tensor, weight: Tensor) -> Tensor:
         """The wanted rows of a product of the rows we have."""
         picked = product.index_select(0, self.places)
