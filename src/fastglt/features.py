@@ -164,7 +164,7 @@ class _Handover:
 
     def __init__(self) -> None:
         self._wanted: SparseRows | None = None  # the rows that training asked for last
-        self._left: tuple[Tensor, int, Tensor, int] | None = None  # weight, product of the rows we have; versions
+        self._left: tuple[Tensor, int, Tensor, int] | None = None  # weight and product of all rows, with versions
         self._plan: _Plan | None = None
 
     def multiply(self, rows: SparseRows, weight: Tensor) -> Tensor:
