@@ -15,8 +15,6 @@ _OPTIONS = {"parallel": True, **_COMMON}
 _ROW = _COMMON  # a loop over one row vectorises best as a function of its own
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
-_BLOCK = 4096  # numbers of a long vector that one thread takes at a time
-_STRETCH = 64  # numbers that are looked at together for whether one is kept
 _ROWS = 32  # that one thread takes at a time where they share something
 
 NONE, RELU, ELU = 0, 1, 2  # activations
@@ -256,117 +254,6 @@ def row_sums(indptr, order, values, out):  # type: ignore[no-untyped-def]
             for k in range(indptr[i], indptr[i + 1]):
                 total += values[order[k], h]
             out[i, h] = total
-
-
-@njit(**_OPTIONS)
-def adam(tensor, grad, kept, total, first, second, rate, inverse, decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
-    """first and second are the decaying means of the gradient and of its square; tensor moves by their ratio.
-
-    The rests are what the betas lack of 1: taken from 1 here, they would have few digits. A total that is not empty
-    grows by the gradient's size. Where a kept that is not empty is false, all but that is zero and stays so.
-    """
-    blocks = (tensor.shape[0] + _BLOCK - 1) // _BLOCK
-    for b in prange(blocks):
-        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
-        block = grad[part]
-        if total.shape[0]:
-            _add_sizes(block, total[part])
-        numbers = (rate, inverse, decay, beta1, beta2, rest1, rest2, eps)
-        if kept.shape[0]:
-            _masked_adam(tensor[part], block, kept[part], first[part], second[part], *numbers)
-        else:
-            _adam(tensor[part], block, first[part], second[part], *numbers)
-
-
-@njit(**_ROW)
-def _masked_adam(tensor, grad, kept, first, second, *numbers):  # type: ignore[no-untyped-def]
-    """`_adam` for the kept ones; long stretches without any, such as a feature nobody reads, are passed over."""
-    masked, low = np.empty_like(grad), 0
-    while low < grad.shape[0]:
-        high = low
-        while high < grad.shape[0] and _any(kept[high : high + _STRETCH]):
-            high += _STRETCH
-        if high > low:
-            part = slice(low, high)
-            _mask(grad[part], kept[part], masked[part])
-            _adam(tensor[part], masked[part], first[part], second[part], *numbers)
-        low = high + _STRETCH
-
-
-@njit(**_ROW)
-def _any(kept):  # type: ignore[no-untyped-def]
-    found = False
-    for x in range(kept.shape[0]):
-        found |= kept[x]
-    return found
-
-
-@njit(**_OPTIONS)
-def zero_outside(values, kept):  # type: ignore[no-untyped-def]
-    """values = 0 where not kept."""
-    for b in prange((values.shape[0] + _BLOCK - 1) // _BLOCK):
-        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
-        _mask_in_place(values[part], kept[part])
-
-
-@njit(**_ROW)
-def _mask_in_place(values, kept):  # type: ignore[no-untyped-def]
-    """Not `_mask` with values for an output: where arrays overlap, nothing is vectorised."""
-    for x in range(values.shape[0]):
-        values[x] *= values.dtype.type(kept[x])
-
-
-@njit(**_ROW)
-def _add_sizes(values, total):  # type: ignore[no-untyped-def]
-    for x in range(values.shape[0]):
-        total[x] += abs(values[x])
-
-
-@njit(**_ROW)
-def _mask(values, kept, out):  # type: ignore[no-untyped-def]
-    for x in range(values.shape[0]):
-        out[x] = values[x] * out.dtype.type(kept[x])
-
-
-@njit(**_ROW)
-def _adam(tensor, grad, first, second, rate, inverse, weight_decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
-    for x in range(tensor.shape[0]):
-        g = grad[x] + weight_decay * tensor[x]
-        m = first[x] * beta1 + g * rest1
-        v = second[x] * beta2 + g * g * rest2
-        first[x] = m
-        second[x] = v
-        tensor[x] -= rate * m / (np.sqrt(v) * inverse + eps)
-
-
-@njit(**_OPTIONS)
-def adam_product(left, right, product, grad, moments, l1, rate, inverse, decay, beta1, beta2, rest1, rest2, eps):  # type: ignore[no-untyped-def]
-    """`adam` for two factors by the gradient of their product, which is taken anew; left decays, l1 pulls right."""
-    first_left, second_left, first_right, second_right = moments
-    for b in prange((grad.shape[0] + _BLOCK - 1) // _BLOCK):
-        part = slice(b * _BLOCK, (b + 1) * _BLOCK)
-        block, a, c = grad[part], left[part], right[part]
-        by_right, by_left = np.empty_like(block), np.empty_like(block)
-        _multiply(block, c, by_right)
-        _multiply_and_pull(block, a, c, l1, by_left)
-        numbers = (beta1, beta2, rest1, rest2, eps)
-        _adam(a, by_right, first_left[part], second_left[part], rate, inverse, decay, *numbers)
-        _adam(c, by_left, first_right[part], second_right[part], rate, inverse, grad.dtype.type(0), *numbers)
-        _multiply(a, c, product[part])
-
-
-@njit(**_ROW)
-def _multiply(a, b, out):  # type: ignore[no-untyped-def]
-    for x in range(out.shape[0]):
-        out[x] = a[x] * b[x]
-
-
-@njit(**_ROW)
-def _multiply_and_pull(a, b, pulled, l1, out):  # type: ignore[no-untyped-def]
-    """out = a · b + l1 · sign(pulled)."""
-    zero = out.dtype.type(0)
-    for x in range(out.shape[0]):
-        out[x] = a[x] * b[x] + (l1 if pulled[x] > zero else -l1 if pulled[x] < zero else zero)
 
 
 @njit(**_ROW)

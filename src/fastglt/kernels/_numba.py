@@ -214,7 +214,7 @@ def zero_outside(tensor: Tensor, kept: Tensor) -> None:
     if not tensor.is_contiguous() or not kept.is_contiguous():
         _plain.zero_outside(tensor, kept)
         return
-    _run(tensor.numel(), _loops.zero_outside, tensor.detach().view(-1).numpy(), kept.view(-1).numpy())
+    _run(tensor.numel(), _element_loops.zero_outside, tensor.detach().view(-1).numpy(), kept.view(-1).numpy())
 
 
 def adam(
@@ -236,7 +236,12 @@ def adam(
     parts = (tensor, grad.contiguous(), kept, total, first, second)
     arrays = (part.detach().view(-1).numpy() for part in parts)
     *before, beta1, beta2, eps = numbers
-    _run(tensor.numel(), _loops.adam, *arrays, *map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps)))
+    _run(
+        tensor.numel(),
+        _element_loops.adam,
+        *arrays,
+        *map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps)),
+    )
 
 
 def adam_product(
@@ -256,7 +261,7 @@ def adam_product(
     arrays = [part.detach().view(-1).numpy() for part in (left, right, product, grad.contiguous(), *moments)]
     *before, beta1, beta2, eps = numbers
     scalars = map(scalar, (*before, beta1, beta2, 1 - beta1, 1 - beta2, eps))
-    _run(2 * left.numel(), _loops.adam_product, *arrays[:4], tuple(arrays[4:]), scalar(l1), *scalars)
+    _run(2 * left.numel(), _element_loops.adam_product, *arrays[:4], tuple(arrays[4:]), scalar(l1), *scalars)
 
 
 def _run(work: int, loop: Any, *arguments: Any) -> None:

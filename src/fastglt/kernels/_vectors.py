@@ -53,9 +53,9 @@ def sum_columns(_context, indices, values, head, dense, begin, end, column, out,
 def project_row(_context, indices, values, head, dense, begin, end, first, bias, activation, columns, out, width):  # type: ignore[no-untyped-def]
     """Add ⟨activation(Σ_k values[k, head] · dense[indices[k]] + bias), columns[j]⟩ to out[j]; begin ≤ k < end.
 
-    The width is how many numbers are summed, STRIP or NARROW: a literal, as the activation. A multiple of LANES
-    products is taken; the precision is single.
-    Call it from a function that may contract but not reorder: an exponential depends on it.
+    The numbers from a first column on are summed, as many as the width says, STRIP or NARROW: a literal, as the
+    activation is. A multiple of LANES products is taken; the precision is single. Call it from a function that may
+    contract but not reorder: an exponential depends on it.
     """
     signature = types.void(indices, values, head, dense, begin, end, first, bias, activation, columns, out, width)
 
