@@ -1,0 +1,67 @@
+"""What FastGLT's swaps do to the weights of one search: who returns, who stays, how large they are.
+
+    python benchmarks/denoising.py --dataset citeseer --weight-sparsity 0.98
+
+Every few swaps a row. *Size* is the median |w| of the weights kept since the one-shot cut, *old* their share of all
+that is kept; *stayed* the share of what the swap before had regrown that this one leaves. *Inputs* have a weight of
+the first matrix left.
+"""
+
+import argparse
+
+import torch
+from torch import Tensor
+
+from fastglt.experiment import Experiment
+from fastglt.masks import as_vector
+from fastglt.methods import Targets
+from fastglt.methods.base import get_masks
+from fastglt.paper import budget_for
+from fastglt.training import Training, train
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="digits")
+    parser.add_argument("--model", default="gcn")
+    parser.add_argument("--weight-sparsity", type=float, default=0.98)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=5, help="show one of so many swaps")
+    parser.add_argument("--threads", type=int, default=0)
+    given = parser.parse_args()
+    experiment = Experiment(
+        dataset=given.dataset,
+        model=given.model,
+        method="fastglt",
+        targets=Targets(graph_sparsity=0.0, weight_sparsity=given.weight_sparsity),
+        budget=budget_for(given.dataset, given.model),
+        seed=given.seed,
+        threads=given.threads,
+    )
+    experiment.use_machine()
+    prepared = experiment.prepare()
+    method, budget = prepared.method, prepared.method.budget
+    masks: list[Tensor] = []  # of the cut, then of each swap
+    print("| epoch | kept | size | regrown | stayed | old | inputs |\n|---|---|---|---|---|---|---|")
+
+    def after_epoch(training: Training) -> None:
+        denoised = training.epoch - budget.oneshot_epochs
+        if denoised < 0 or (denoised % budget.interval and training.epoch < method.epochs):
+            return
+        masks.append(get_masks(training)[1])
+        swaps = len(masks) - 1
+        if swaps < 2 or swaps % given.every:
+            return
+        before, last, kept = masks[-3:]
+        old, new = torch.stack(masks).all(0), last & ~before
+        size = as_vector(training.weights).detach().abs().cpu()[old].median()
+        stayed, share = 100 * kept[new].double().mean(), 100 * old.sum() / kept.sum()
+        inputs = int(next(iter(training.masks.weights.values())).kept.any(1).sum())
+        shown = f"{size:.3f} | {int((kept & ~last).sum())} | {stayed:.1f} % | {share:.1f} % | {inputs}"
+        print(f"| {training.epoch} | {int(kept.sum())} | {shown} |", flush=True)
+
+    train(Training(prepared.network, prepared.task, method.recipe, seed=given.seed), method, after_epoch)
+
+
+if __name__ == "__main__":
+    main()
