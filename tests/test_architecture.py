@@ -151,7 +151,9 @@ ALLOWED: dict[str, set[str]] = {
     "compare": {"batch", "judge", "phases", "schedules", "tables", "wording"},
     "extreme": {"errors", "judge", "methods", "phases", "tables", "wording"},
     "serve": {"deploy", "errors", "kernels"},
-    "deploy": {"errors", "features", "fitting", "graph", "kernels", "messages", "models", "storage", "ticket"},
+    "deploy": {
+        *("errors", "features", "fitting", "graph", "kernels", "messages", "models", "storage", "task", "ticket"),
+    },
     "paper": {"methods"},
     "bench": {
         *("data", "deploy", "errors", "experiment", "kernels", "methods", "models", "process", "provenance"),

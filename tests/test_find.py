@@ -1,4 +1,5 @@
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -295,3 +296,19 @@ def test_training_learns() -> None:
         ticket = find_ticket(model, data, graph_sparsity=0.2, weight_sparsity=0.3, budget=budget, hidden=16)
         assert ticket.scores["search_val"] > 0.5
         assert ticket.scores["isolated_val"] > 0.5
+
+
+@pytest.mark.parametrize("seed", [1.5, -1])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(InputError, match=r"seed must (be a whole number|not be negative) \(got -?1"):
+        quick_ticket("gcn", seed=seed)
+
+
+@pytest.mark.parametrize("model", ["gcn", "own"])
+def test_a_ticket_goes_from_process_to_process(model: str, tmp_path: Path) -> None:
+    ticket = quick_ticket(model if model == "gcn" else seeded(next(iter(USER_MODELS.values()))))
+    ticket.save(tmp_path / "ticket.safetensors")
+    for one in (ticket, Ticket.load(tmp_path / "ticket.safetensors")):
+        other = pickle.loads(pickle.dumps(one))
+        assert other.masks == ticket.masks
+        assert other.initial.keys() == ticket.initial.keys()

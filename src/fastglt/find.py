@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from fastglt.errors import require
 from fastglt.fitting import as_network
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, lookup, make
@@ -78,8 +79,8 @@ def find_ticket(
     compares with the plain dense network and with one that was taught in the same way. For a method that has an
     option of that name, as TEDDY has, it is that option, and ``budget=Budget(distill=1.0)`` asks for the teacher.
 
-    PyTorch's random numbers belong to the whole process:
-    run several searches at a time in processes, not in threads.
+    PyTorch's random numbers belong to the whole process: run several searches at a time in processes, not in
+    threads, and start these anew (multiprocessing's "spawn" or "forkserver"), as threads do not survive a fork.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     budget = budget or Budget()
@@ -110,6 +111,8 @@ def find(
     If the budget has a weight for it, the dense network comes first and teaches the others, and one dense network
     more is taught as the ticket is.
     """
+    require("be a whole number", seed=seed)
+    require("not be negative", seed=seed)
     check_targets(network, task, method)
     journal, budget, teacher = journal or Journal(), method.budget, None
     given: dict[str, Any] = {"seed": seed, "journal": journal, "progress": progress}
@@ -179,5 +182,5 @@ def make_ticket(
         initial_hash=initial_hash,
         initial_from="recipe" if recipe else "file",
         versions=versions(),
-        load_initial=lambda: initial,
+        load_initial=partial(dict, initial),
     )

@@ -25,6 +25,8 @@ from fastglt.records import EpochRecord, Snapshot
 from fastglt.storage import disk_errors, write_atomically
 from fastglt.training import Training
 
+_LOOK_EVERY = 0.1  # seconds, whether a folder is free
+
 
 class RunFolder(Journal):
     """A journal on disk. Killed at any moment, a run goes on from its last checkpoint, bit for bit."""
@@ -37,9 +39,10 @@ class RunFolder(Journal):
         self._rounds_written = 0
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[dict[str, Any] | None]:
+    def open(self, *, wait: bool = False) -> Iterator[dict[str, Any] | None]:
         """Claim the folder for this run; gives the metrics if the run is finished already.
 
+        Where another process works in it, it is refused or, to `wait`, had as soon as that one is through with it.
         Meanwhile the kernels are served as they were when the run began, whatever this machine prefers by now.
         """
         self._refuse_foreign()
@@ -47,7 +50,13 @@ class RunFolder(Journal):
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
         with lock:
-            _lock(lock, self.path)
+            while not _lock(lock, self.path):
+                if self.stop:
+                    raise KeyboardInterrupt(f"before '{self.path}' was free")
+                if not wait:
+                    message = f"another process is working in '{self.path}'; wait for it or choose another --out"
+                    raise MachineError(message)
+                time.sleep(_LOOK_EVERY)
             begun = _read_json(self.path / "run.json", "kernels")
             if begun is None:
                 begun = {"settings": self.settings, "kernels": kernels.table().to_dict()}
@@ -189,15 +198,12 @@ def settings_digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _lock(file: IO[str], path: Path) -> None:
-    try:
-        with disk_errors(path, "lock"):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except MachineError as error:
-        if isinstance(error.__cause__, BlockingIOError):
-            message = f"another process is working in '{path}'; wait for it or choose another --out"
-            raise MachineError(message) from None
-        raise
+def _lock(file: IO[str], path: Path) -> bool:
+    """Whether the folder's lock could be had at once."""
+    with disk_errors(path, "lock"), contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _read_json(path: Path, key: str) -> Any:

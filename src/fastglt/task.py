@@ -52,7 +52,7 @@ class Task:
     @staticmethod
     def from_data(data: "Data", *, metric: str = "accuracy") -> "Task":
         """Check a PyG `Data` and prepare it; the data itself is not changed."""
-        _check_kind(data)
+        check_kind(data)
         return Task._prepare(data, lambda: Graph.from_data(data), metric)
 
     @staticmethod
@@ -66,7 +66,7 @@ class Task:
     def _prepare(data: Any, graph: Callable[[], Graph], metric: str) -> "Task":
         if metric not in METRICS:
             raise unknown_name("metric", metric, METRICS)
-        x, y = _features(data), _labels(data)
+        x, y = features_of(data), _labels(data)
         splits = {name: _split(data, name) for name in ("train", "val", "test")}
         _check_disjoint(splits)
         num_classes = int(y[torch.cat(list(splits.values()))].max()) + 1
@@ -117,7 +117,8 @@ def _usable(device: torch.device | str) -> torch.device:
         raise MachineError(f"device '{device}' cannot be used here ({reason}); try 'cpu'") from None
 
 
-def _check_kind(data: object) -> None:
+def check_kind(data: object) -> None:
+    """Refuse what is no PyG `Data` of dense features."""
     from torch_geometric.data import Data
 
     if not isinstance(data, Data):
@@ -127,7 +128,8 @@ def _check_kind(data: object) -> None:
         raise InputError(f"data.x must be a dense tensor (got {data.x.layout}); it has to_dense()")
 
 
-def _features(data: Any) -> Tensor:
+def features_of(data: Any) -> Tensor:
+    """The features as finite floats, one row for each node."""
     x = data.x
     if not isinstance(x, Tensor) or x.dim() != 2 or not x.dtype.is_floating_point or x.shape[1] < 1:
         got = f"{x.dtype}, shape {tuple(x.shape)}" if isinstance(x, Tensor) else "none"

@@ -6,6 +6,7 @@ No times and no paths are in it, so equal runs give equal bytes; a checksum cove
 import hashlib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -205,5 +206,9 @@ def _read_initial(path: Path) -> dict[str, Tensor]:
 
 def _initial_loader(header: Mapping[str, Any], initial_file: Path) -> Callable[[], Mapping[str, Tensor]]:
     if header["initial_from"] == "file":
-        return lambda: _read_initial(initial_file)
-    return lambda: build(header["model"]).state_dict()
+        return partial(_read_initial, initial_file)
+    return partial(_build_initial, header["model"])
+
+
+def _build_initial(spec: dict[str, Any]) -> Mapping[str, Tensor]:
+    return build(spec).state_dict()

@@ -1,5 +1,8 @@
 """Processes of runs: side by side, failing, killed, stopped."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -88,7 +91,7 @@ def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: P
     runs = runs_of(tmp_path / "out", *(experiment("fails:Fails", seed) for seed in seeds))
     tickets = [run for run in runs if not run.is_dense]
     outcomes = {outcome.run.folder: outcome for outcome in workers_of(tmp_path, 2).run(tickets)}
-    log = tmp_path / "logs" / f"{tickets[0].folder.name}.txt"
+    log = tmp_path / "logs" / f"{tickets[0].folder.name}-{os.getpid()}.txt"
     assert [outcomes[run.folder].reason for run in tickets] == [*(text.format(log=log) for text in REASONS), ""]
     assert [outcomes[run.folder].metrics is None for run in tickets] == [True] * len(REASONS) + [False]
     assert "in after_epoch" in log.read_text()
@@ -135,3 +138,49 @@ def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
     outcomes.close()  # type: ignore[attr-defined]
     with RunFolder(runs[-1].folder, runs[-1].settings).open() as finished:  # its lock is free again
         assert finished is None
+
+
+# A command that has the same runs, at the same time.
+OTHER = """
+import json, sys
+from pathlib import Path
+from fastglt.batch import Workers
+from tests.batch.runs import experiment, runs_of
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    workers = Workers(1, logs=folder / "logs", store=folder / "store.sqlite", command="compare")
+    runs = runs_of(folder / "out", *(experiment(seed=seed) for seed in range(3)))
+    print(json.dumps([outcome.reason for outcome in workers.run(runs)]))
+"""
+
+
+def test_commands_that_share_runs_wait_for_each_other(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OTHER, str(tmp_path)]
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    reasons = [other.communicate(timeout=120)[0] for other in others]
+    assert [other.returncode for other in others] == [0, 0]
+    assert reasons == ['["", "", "", "", "", ""]\n'] * 2
+    assert not (tmp_path / "logs").exists()
+
+
+THREADS = """
+import torch
+from pathlib import Path
+from fastglt.methods.random import RandomPruning
+
+class Threads(RandomPruning):
+    name = "threads"
+    summary = "for tests"
+
+    def after_epoch(self, training):
+        super().after_epoch(training)
+        Path("threads").write_text(str(torch.get_num_threads()))
+"""
+
+
+def test_a_run_has_the_threads_it_was_given(tmp_path: Path, own_module: OwnModule) -> None:
+    own_module("threads", THREADS)
+    runs = [run for run in runs_of(tmp_path, experiment("threads:Threads", threads=1)) if not run.is_dense]
+    assert [outcome.reason for outcome in workers_of(tmp_path, 1).run(runs)] == [""]
+    assert Path("threads").read_text() == "1"

@@ -146,3 +146,30 @@ def test_lists_that_are_none(text: str) -> None:
 def test_a_huge_range_is_refused_before_it_is_made() -> None:
     with pytest.raises(InputError, match=r"nodes must lie in 0 … 9 \(got 999999999999, "):
         read_nodes("0-999999999999", 10)
+
+
+def test_nodes_and_classes_are_called_as_in_a_csv_file(cli: Cli, tmp_path: Path) -> None:
+    """Ids that are numbers, but not those of the rows."""
+    ids, kinds = [f"{(7 * row) % 60}" for row in range(60)], ("ant", "bee", "cow")
+    nodes = [f"{name},{kinds[row % 3]},{row % 3},{row % 2}" for row, name in enumerate(ids)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,f,g", *nodes]))
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"{i},{(i + 1) % 60}" for i in range(60)))
+    short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
+    assert cli("find", "--dataset", tmp_path, *short, "--quiet", "--out", tmp_path / "run").code == 0
+    asked = ("predict", tmp_path / "run", "--dataset", tmp_path)
+    rows = cli(*asked, "--json").document["predictions"]
+    assert [row["id"] for row in rows] == ids
+    assert [row["label"] for row in rows] == [kinds[row["class"]] for row in rows]
+    some = cli(*asked, "--nodes", "7-8,14", "--json").document["predictions"]
+    assert [(row["id"], row["node"]) for row in some] == [("7", 1), ("8", ids.index("8")), ("14", 2)]
+    assert cli(*asked, "--out", tmp_path / "all.csv").code == 0
+    with (tmp_path / "all.csv").open() as file:
+        written = list(csv.DictReader(file))
+    assert list(written[0]) == ["node", "class", "id", "label", "p0", "p1", "p2"]
+    assert [row["id"] for row in written] == ids
+    assert cli(*asked, "--nodes", "14,7", "--out", tmp_path / "two.npz").code == 0
+    with np.load(tmp_path / "two.npz") as arrays:
+        assert arrays["ids"].tolist() == ["14", "7"]
+        assert arrays["labels"].tolist() == [kinds[kind] for kind in arrays["classes"]]
+    assert "must be ids of the graph's file (got '77', '77')" in cli(*asked, "--nodes", "77").err
+    assert "must be ids of the graph's file (got 60, '50-61')" in cli(*asked, "--nodes", "50-61").err

@@ -51,17 +51,18 @@ def test_a_graph_from_a_file_needs_its_path(cli: Cli, tmp_path: Path) -> None:
     nodes = np.arange(60)
     x = np.eye(3, dtype=np.float32)[nodes % 3]
     edges = np.stack([nodes, (nodes + 1) % 60])
-    np.savez(tmp_path / "ring.npz", edge_index=edges, x=x, y=nodes % 3)
+    ring = tmp_path / "cora.npz"  # which is not the graph of that name
+    np.savez(ring, edge_index=edges, x=x, y=nodes % 3)
     short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
-    arguments = ("--dataset", tmp_path / "ring.npz", "--directed", *short, "--quiet", "--out", tmp_path / "run")
+    arguments = ("--dataset", ring, "--directed", *short, "--quiet", "--out", tmp_path / "run")
     assert cli("find", *arguments).code == 0
     ticket, file = open_ticket(tmp_path / "run")
-    with pytest.raises(InputError, match=r"came from a file \(got 'ring'\); pass its path as --dataset"):
+    with pytest.raises(InputError, match=r"came from a file \(got 'cora.npz'\); pass its path as --dataset"):
         dataset_of(file)
-    task = task_of(ticket, dataset_of(file, str(tmp_path / "ring.npz"), directed=True))
+    task = task_of(ticket, dataset_of(file, str(ring), directed=True))
     assert task.graph.directed
     with pytest.raises(InputError, match="with --directed"):
-        task_of(ticket, dataset_of(file, str(tmp_path / "ring.npz")))
+        task_of(ticket, dataset_of(file, str(ring)))
 
 
 def test_a_damaged_record_is_named(ticket: Ticket, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def write(folder: Path, edges: str = EDGES, nodes: str = NODES) -> str:
 
 def test_ids_labels_and_features(tmp_path: Path) -> None:
     dataset = load(write(tmp_path))
-    assert (dataset.name, dataset.metric) == ("edges", "accuracy")
+    assert (dataset.name, dataset.metric) == ("edges.csv", "accuracy")
+    assert dataset.names == (("a", "b", "c"), ("cat", "dog"))
     assert dataset.data.edge_index.tolist() == [[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]]
     assert dataset.data.y.tolist() == [0, 1, 0]
     assert dataset.data.x.tolist() == [[1, 2], [3, 4.5], [-1, 1000]]
@@ -47,8 +48,21 @@ def test_an_empty_split_column_leaves_the_split_to_the_seed(tmp_path: Path) -> N
 
 
 def test_whole_number_labels_are_ordered_by_value(tmp_path: Path) -> None:
-    nodes = "id,label,f\na,10,1\nb,9,1\nc,-1,1\n"
+    nodes = "id,label,f\na,10,1\nb,9,1\nc,0,1\n"
     assert load(write(tmp_path, nodes=nodes)).data.y.tolist() == [2, 1, 0]
+
+
+def test_two_spellings_of_a_number_are_one_class(tmp_path: Path) -> None:
+    dataset = load(write(tmp_path, nodes="id,label,f\na,01,1\nb,1,1\nc,0,1\n"))
+    assert dataset.data.y.tolist() == [1, 1, 0]
+    assert dataset.names is not None
+    assert dataset.names.classes == ("0", "1")
+
+
+def test_a_label_below_zero_is_unknown_as_in_npz(tmp_path: Path) -> None:
+    data = load(write(tmp_path, nodes="id,label,f\na,-1,1\nb,10,1\nc,9,1\n")).data
+    assert data.y.tolist() == [-1, 1, 0]
+    assert not (data.train_mask | data.val_mask | data.test_mask)[0]
 
 
 def test_a_node_without_a_label_is_in_no_split(tmp_path: Path) -> None:
@@ -101,6 +115,18 @@ def test_a_flawed_edge_file_is_refused_in_one_line(edges: str, message: str, tmp
         (
             "id,label,f,split\na,,1,val\n",
             "nodes.csv, line 2: a node in a split must have a label (got an empty cell); fill it in",
+        ),
+        (
+            "id,label,f,split\na,-1,1,val\n",
+            "nodes.csv, line 2: a node in a split must have a label (got '-1'); fill it in",
+        ),
+        (
+            "id,label,f\na,nan,1\n",
+            "nodes.csv, line 2: a label must name a class (got 'nan'); leave the cell empty for none",
+        ),
+        (
+            "id,label,f\na,-1,1\nb,1,1\n",
+            "labels below 0 mean that the class is unknown (got one other label, '1'); number the classes from 0",
         ),
         ("id,label,f\na,x\n", "nodes.csv, line 2: must have 3 cells, one per column (got 2); fix it"),
         (

@@ -19,9 +19,9 @@ def graph(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_named_after_itself(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load(str(graph)).name == "graph"
+    assert load(str(graph)).name == "graph.csv"
     monkeypatch.chdir(graph.parent)
-    assert load("graph").name == "graph"
+    assert load("graph").name == "graph.csv"
 
 
 def test_an_edge_file_finds_the_nodes_beside_it(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_both_files_by_name(graph: Path, tmp_path: Path) -> None:
     (graph / "edges.csv").rename(tmp_path / "links.csv")
     (graph / "nodes.csv").rename(tmp_path / "people.csv")
     dataset = load(f"{tmp_path}/links.csv+{tmp_path}/people.csv")
-    assert dataset.name == "links"
+    assert dataset.name == "links.csv"
     assert dataset.data.num_edges == 2
 
 

@@ -369,3 +369,18 @@ def test_a_recorded_decision_can_be_had_again() -> None:
     with pytest.raises(InputError, match="'strips' is no layout for a gat's first matrix"):
         compile_ticket(ticket, toy_data(), layout=["strips", "strips"])
     assert compile_ticket(ticket, toy_data(), layout="strips").layouts == ("whole rows", "strips")
+
+
+def test_data_that_is_none_is_refused() -> None:
+    data = toy_data()
+    ticket = quick_ticket("gcn", data)
+    bare, lost = data.clone(), data.clone()
+    bare.x, lost.x = None, data.x.clone()
+    lost.x[3, 1] = torch.nan
+    for wrong, message in [
+        (bare, r"data.x must be a float tensor \[nodes, features\] \(got none\)"),
+        (lost, r"features must be finite \(got nan at node 3, feature 1\)"),
+        ({"x": data.x}, r"data must be a torch_geometric.data.Data \(got dict\)"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            compile_ticket(ticket, wrong)

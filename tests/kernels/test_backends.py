@@ -1,6 +1,8 @@
 """The back ends among themselves: same numbers, same bits for any number of threads, and who is asked."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -160,6 +162,27 @@ def test_an_unknown_back_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_wish_the_table_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FASTGLT_BACKEND", raising=False)
     assert backend() == "auto"
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "fastglt.set_threads(1)",
+        "torch.set_num_threads(1); fastglt.find_ticket('gcn', data, hidden=4, budget=budget, isolated=False)",
+    ],
+)
+def test_torch_keeps_to_its_threads_when_numbas_are_made(then: str) -> None:
+    """In a process of its own, which has computed something before."""
+    code = f"""
+import torch, fastglt
+from tests.toy_data import toy_data
+budget, data = fastglt.Budget(oneshot_epochs=1, denoise_epochs=1, interval=1), toy_data()
+torch.ones(500, 500) @ torch.ones(500, 500)
+{then}
+print(torch.get_num_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_set_threads_is_seen_by_both_libraries() -> None:

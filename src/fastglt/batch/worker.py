@@ -35,7 +35,7 @@ def work(job: Job, told: Connection) -> None:
     settings = settings_of(prepared, job["twin"])
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
     threading.Thread(target=_stop_when_told, args=(folder, told), daemon=True).start()
-    with folder.open() as finished:
+    with folder.open(wait=True) as finished:  # another command may be at the same run
         metrics = _run(prepared, folder, job["twin"]) if finished is None else finished
         keep = store.record if finished is None else store.ensure
         keep(entry_of(settings, metrics, command=job["command"], folder=folder.path))

@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import time
 from collections import deque
@@ -66,10 +67,7 @@ class _Process:
     """One run's process, forked from a server that has imported all that is needed: it starts without delay."""
 
     def __init__(self, run: Run, logs: Path, told: Mapping[str, Any]) -> None:
-        self._run, self._log = run, logs / f"{run.folder.name}.txt"
-        with disk_errors(self._log, "write"):
-            logs.mkdir(parents=True, exist_ok=True)
-            self._log.write_bytes(b"")
+        self._run, self._log = run, _begin_log(logs, run.folder.name)
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["fastglt.batch.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
@@ -109,6 +107,17 @@ def _start(job: Mapping[str, Any], told: Connection, log: str) -> None:
     from fastglt.batch.worker import main
 
     main(job, told, log)
+
+
+def _begin_log(logs: Path, name: str) -> Path:
+    """An empty log of this command's own: others may have the same run, and remove the folder when they end."""
+    log = logs / f"{name}-{os.getpid()}.txt"
+    with disk_errors(log, "write"):
+        while True:
+            logs.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                log.write_bytes(b"")
+                return log
 
 
 def _reason(code: int, log: Path) -> str:

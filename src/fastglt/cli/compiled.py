@@ -10,6 +10,7 @@ from fastglt.cli import arguments
 from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, refuse_users_model, task_of
 
 if TYPE_CHECKING:
+    from fastglt.data.base import Names
     from fastglt.deploy import Predictor
     from fastglt.task import Task
 
@@ -34,8 +35,8 @@ class OwnGraph:
     ] = False
 
 
-def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task]":
-    """The predictor, without trials of layouts, which only pay for many answers; and the task it is about."""
+def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task, Names | None]":
+    """The predictor, without trials of layouts, which only pay for many answers; the task it is about, in names."""
     from fastglt.deploy.compiling import compile_for
     from fastglt.task import Task
 
@@ -47,4 +48,4 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task]":
     else:
         task = task_of(ticket, dataset)
     predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
-    return predictor, task
+    return predictor, task, dataset.names

@@ -36,7 +36,7 @@ def export(
     from fastglt.deploy.exports import check, export
 
     check(to, out)
-    predictor, _ = compiled(ticket, graph)
+    predictor, *_ = compiled(ticket, graph)
     done = export(predictor, out, to=to)
     facts = {
         "format": to,

@@ -16,8 +16,11 @@ from fastglt.cli.gather import gather
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
+    from fastglt.data.base import Names
     from fastglt.task import Task
 
 EXAMPLES = (
@@ -34,7 +37,11 @@ def predict(
     ticket: TicketPath,
     graph: OwnGraph,
     nodes: Annotated[
-        str | None, typer.Option(help="As in 0-9,15, or a file with one id on a line (default: every node).")
+        str | None,
+        typer.Option(
+            help="As in 0-9,15, or a file with one id on a line (default: every node). Nodes of a CSV file are "
+            "called as they are there."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write nodes, classes and probabilities to a .npz or .csv file.")
@@ -44,50 +51,64 @@ def predict(
     """Predict the class of every node, or of some, with the ticket's trained network on its pruned graph.
 
     Without --out the first rows are shown; with --json, all of them are printed. Where test nodes are among those
-    asked for, the score on them is told.
+    asked for, the score on them is told. Nodes and classes are numbers; beside them stand the ids and labels of a
+    graph in CSV files.
     """
     if out is not None and out.suffix not in _SUFFIXES:
         raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
-    predictor, task = compiled(ticket, graph)
-    chosen = read_nodes(nodes, task.graph.num_nodes)
+    predictor, task, names = compiled(ticket, graph)
+    chosen = read_nodes(nodes, task.graph.num_nodes, names and names.nodes)
     logits = predictor.logits(None if nodes is None else chosen)
     probabilities = logits.softmax(1)
     facts = _facts(task, chosen, logits)
     if out is not None:
         from fastglt.storage import write_atomically
 
-        write_atomically(out, _content(out.suffix, chosen, probabilities))
+        write_atomically(out, _content(out.suffix, chosen, probabilities, names))
         facts["out"] = str(out)
     if json_output:
-        rows = {} if out is not None else {"predictions": _rows(chosen, probabilities)}
+        rows = {} if out is not None else {"predictions": _rows(chosen, probabilities, names)}
         typer.echo(json.dumps({**facts, **rows}))
     else:
-        _print(facts, [] if out is not None else _rows(chosen[:_ROWS], probabilities[:_ROWS]))
+        _print(facts, [] if out is not None else _rows(chosen[:_ROWS], probabilities[:_ROWS], names))
 
 
-def read_nodes(text: str | None, num_nodes: int) -> "Tensor":
-    """Node ids in the order asked for: a list with ranges, or a file with one id on a line; None is every node.
+def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = None) -> "Tensor":
+    """Node numbers in the order asked for: a list with ranges, or a file with one id on a line; None is every node.
+
+    Where nodes have ids, these are what is asked for.
 
     >>> read_nodes("2-4, 0", 9).tolist()
     [2, 3, 4, 0]
+    >>> read_nodes("b, 7-8", 3, ids=["8", "7", "b"]).tolist()
+    [2, 1, 0]
     """
     import torch
 
     if text is None:
         return torch.arange(num_nodes)
-    if re.fullmatch(r"[\d\s,-]+", text):
+    if (ids is not None and not Path(text).is_file()) or re.fullmatch(r"[\d\s,-]+", text):
         parts, where = text.split(","), f"'{text}'"
     else:
         parts, where = _lines(Path(text)), f"in '{text}'"
+    number = None if ids is None else {name: at for at, name in enumerate(ids)}
     found: list[int] = []
     for part in filter(None, map(str.strip, parts)):
+        if number is not None and part in number:
+            found.append(number[part])
+            continue
         match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", part)
+        if number is not None and (match is None or match[2] is None):
+            raise InputError(f"nodes must be ids of the graph's file (got '{part}', {where})")
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{part}', {where})")
-        last = int(match[2] or match[1])
-        if last >= num_nodes:
+        first, last = int(match[1]), int(match[2] or match[1])
+        if number is None and last >= num_nodes:
             raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {last}, {where})")
-        found += range(int(match[1]), last + 1)
+        for one in range(first, last + 1):
+            if number is not None and str(one) not in number:
+                raise InputError(f"nodes must be ids of the graph's file (got {one}, {where})")
+            found.append(one if number is None else number[str(one)])
     if not found:
         raise InputError(f"nodes must be at least one (got none, {where})")
     return torch.tensor(found)
@@ -120,24 +141,33 @@ def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
     }
 
 
-def _rows(chosen: "Tensor", probabilities: "Tensor") -> list[dict[str, Any]]:
-    columns = zip(chosen.tolist(), probabilities.argmax(1).tolist(), probabilities.tolist(), strict=True)
-    return [{"node": node, "class": kind, "probabilities": shares} for node, kind, shares in columns]
+def _rows(chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> list[dict[str, Any]]:
+    rows = []
+    for node, kind, shares in zip(
+        chosen.tolist(), probabilities.argmax(1).tolist(), probabilities.tolist(), strict=True
+    ):
+        called = {} if names is None else {"id": names.nodes[node], "label": names.classes[kind]}
+        rows.append({"node": node, "class": kind, **called, "probabilities": shares})
+    return rows
 
 
-def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor") -> bytes:
+def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> bytes:
     if suffix == ".npz":
         import numpy as np
 
-        file = io.BytesIO()
-        arrays = {"nodes": chosen, "classes": probabilities.argmax(1), "probabilities": probabilities}
-        np.savez(file, allow_pickle=False, **{name: value.numpy() for name, value in arrays.items()})
+        file, classes = io.BytesIO(), probabilities.argmax(1).numpy()
+        arrays = {"nodes": chosen.numpy(), "classes": classes, "probabilities": probabilities.numpy()}
+        if names is not None:
+            arrays |= {"ids": np.array(names.nodes)[chosen.numpy()], "labels": np.array(names.classes)[classes]}
+        np.savez(file, allow_pickle=False, **arrays)
         return file.getvalue()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["node", "class", *(f"p{i}" for i in range(probabilities.shape[1]))])
-    for row in _rows(chosen, probabilities):
-        writer.writerow([row["node"], row["class"], *(f"{share:.7g}" for share in row["probabilities"])])
+    rows, shares = _rows(chosen, probabilities, names), [f"p{i}" for i in range(probabilities.shape[1])]
+    writer.writerow([*list(rows[0])[:-1], *shares])
+    for row in rows:
+        *called, values = row.values()
+        writer.writerow([*called, *(f"{share:.7g}" for share in values)])
     return text.getvalue().encode()
 
 
@@ -149,9 +179,10 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
 
     console = Console()
     if rows:
-        table = empty_table("node", "class", "probability")
+        table = empty_table(*list(rows[0])[:-1], "probability")
         for row in rows:
-            table.add_row(str(row["node"]), str(row["class"]), f"{max(row['probabilities']):.3f}")
+            *called, shares = row.values()
+            table.add_row(*map(str, called), f"{max(shares):.3f}")
         print_table(table, console)
     rest = facts["nodes"] - len(rows)
     if "out" in facts:

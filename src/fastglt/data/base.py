@@ -25,6 +25,13 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+class Names(NamedTuple):
+    """What a file calls its nodes and classes, by their numbers."""
+
+    nodes: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
     """A graph ready for training: x, y, edge_index and the three masks."""
@@ -32,6 +39,7 @@ class Dataset:
     name: str
     tensors: dict[str, Tensor]  # x may be sparse, in compressed rows
     metric: str  # "accuracy" or "roc_auc"
+    names: Names | None = None  # where nodes and classes are more than numbers
 
     @cached_property
     def data(self) -> Data:
@@ -59,7 +67,7 @@ class Parts:
     edges: Ints
     masks: Masks
 
-    def dataset(self, *, name: str, metric: str) -> Dataset:
+    def dataset(self, *, name: str, metric: str, names: Names | None = None) -> Dataset:
         """These arrays as a `Dataset`."""
         import torch
 
@@ -70,7 +78,7 @@ class Parts:
             x = torch.from_numpy(np.ascontiguousarray(self.x))
         else:
             x = _sparse_tensor(self.x)
-        return Dataset(name=name, tensors={"x": x, **tensors}, metric=metric)
+        return Dataset(name=name, tensors={"x": x, **tensors}, metric=metric, names=names)
 
 
 class FileGraph(NamedTuple):
@@ -81,6 +89,7 @@ class FileGraph(NamedTuple):
     source: Ints
     target: Ints
     masks: Masks | None
+    names: Names | None = None
 
 
 @contextmanager

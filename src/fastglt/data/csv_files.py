@@ -6,20 +6,23 @@ Every flaw is an `InputError` of one line: the file and line, the rule, what it 
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fastglt.data.base import FileGraph, Floats, Ints, Masks
+from fastglt.data.base import FileGraph, Floats, Ints, Masks, Names
 from fastglt.errors import InputError
 
 EDGE_COLUMNS = ["source", "target"]
 SPLITS = ("", *Masks._fields)
 OWN_COLUMNS = ("id", "label", "split")
+NO_LABELS = ("nan", "none", "null")  # as some programs write an empty cell
 
 Rows = Iterator[tuple[int, list[str]]]  # line number and cells
 
@@ -34,12 +37,14 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
         table = _read_nodes(nodes, header, rows)
     with _table(edges) as (header, rows):
         source, target = _read_edges(edges, header, rows, table.numbers, nodes)
+    labels, classes = _classes(table.labels)
     return FileGraph(
         features=table.features(),
-        labels=_classes(table.labels),
+        labels=labels,
         source=source,
         target=target,
         masks=table.masks(),
+        names=Names(tuple(table.numbers), classes),
     )
 
 
@@ -99,10 +104,12 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
         split = "" if columns.split is None else row[columns.split].strip()
         if name in nodes.numbers:
             raise InputError(f"{path}, line {line}: ids must differ (got {name!r} again); remove one of the two")
-        if split and not label:
-            raise InputError(
-                f"{path}, line {line}: a node in a split must have a label (got an empty cell); fill it in"
-            )
+        if label.lower() in NO_LABELS:
+            what = f"{path}, line {line}: a label must name a class (got {label!r}); leave the cell empty for none"
+            raise InputError(what)
+        if split and _is_unknown(label):
+            got = repr(label) if label else "an empty cell"
+            raise InputError(f"{path}, line {line}: a node in a split must have a label (got {got}); fill it in")
         if split not in SPLITS:
             raise InputError(
                 f"{path}, line {line}: split must be train, val, test or empty (got {split!r}); correct it"
@@ -114,8 +121,12 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
             nodes.values.extend([float(row[at]) for at in columns.features])
         except ValueError as error:
             raise _not_a_number(path, line, header, row, columns) from error
-    if not any(nodes.labels):
+    known = {label for label in nodes.labels if not _is_unknown(label)}
+    if not known:
         raise InputError(f"{path}: must have at least one labelled node (got none); add the nodes")
+    if len(known) == 1 and any(label and _is_unknown(label) for label in nodes.labels):
+        rule = "labels below 0 mean that the class is unknown"
+        raise InputError(f"{path}: {rule} (got one other label, {known.pop()!r}); number the classes from 0")
     return nodes
 
 
@@ -148,18 +159,23 @@ def _not_a_number(path: Path, line: int, header: list[str], row: list[str], colu
     )
 
 
-def _classes(labels: list[str]) -> Ints:
-    """Class indices by the labels' order: by value if all are whole numbers, else by spelling.
+def _is_unknown(label: str) -> bool:
+    """Whether a label says that there is none: an empty cell, or a whole number below 0 as in a .npz file."""
+    return not label or re.fullmatch(r"-0*[1-9]\d*", label) is not None
 
-    An empty label means that the class is unknown, which is written as -1.
+
+def _classes(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
+    """Class indices by the labels' order, -1 for unknown ones, and the classes' names.
+
+    They are ordered by value if all are whole numbers, of which 1 and 01 are one; else by spelling.
     """
-    names = set(filter(None, labels))
-    try:
-        ordered = sorted(names, key=int)
-    except ValueError:
-        ordered = sorted(names)
-    index = {"": -1} | {label: number for number, label in enumerate(ordered)}
-    return np.array([index[label] for label in labels], dtype=np.int64)
+    known = {label for label in labels if not _is_unknown(label)}
+    order: dict[str, Any] = {label: label for label in known}
+    with suppress(ValueError):
+        order = {label: int(label) for label in known}
+    index = {value: number for number, value in enumerate(sorted(set(order.values())))}
+    numbers = [-1 if _is_unknown(label) else index[order[label]] for label in labels]
+    return np.array(numbers, dtype=np.int64), tuple(map(str, index))
 
 
 def _read_edges(

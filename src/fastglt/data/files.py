@@ -16,7 +16,7 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     The path is `graph.npz`, `edges.csv` with `nodes.csv` beside it, a folder that holds those two,
     or `edges.csv+nodes.csv`, which names both. Repeated edges are merged.
     """
-    stem, graph = _read(name)
+    known_as, graph = _read(name)
     nodes = len(graph.labels)
     parts = Parts(
         x=graph.features,
@@ -24,21 +24,22 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True),
         masks=graph.masks or seeded_split(graph.labels, split_seed),
     )
-    return parts.dataset(name=stem, metric="accuracy")
+    return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
 
 
 def _read(name: str) -> tuple[str, FileGraph]:
+    """What a file's graph is known as, which is never a built-in graph's name, and the graph."""
     path = Path(name).expanduser()
     edges_name, plus, nodes_name = name.partition(".csv+")
     if plus and not path.exists():
         edges = Path(f"{edges_name}.csv").expanduser()
-        return edges.stem, read_csv(edges, Path(nodes_name).expanduser())
+        return edges.name, read_csv(edges, Path(nodes_name).expanduser())
     if path.is_dir():
-        return path.resolve().name, read_csv(path / "edges.csv", path / "nodes.csv")
+        return f"{path.resolve().name}.csv", read_csv(path / "edges.csv", path / "nodes.csv")
     if path.suffix.lower() == ".csv":
-        return path.stem, read_csv(path, path.with_name("nodes.csv"))
+        return path.name, read_csv(path, path.with_name("nodes.csv"))
     if path.suffix.lower() == ".npz":
-        return path.stem, read_npz(path)
+        return path.name, read_npz(path)
     raise InputError(
         f"{path}: a graph must be a .npz file, a .csv file or a folder with edges.csv and nodes.csv "
         f"(got {path.suffix or 'no extension'}); save it as one of these"

@@ -16,6 +16,7 @@ from fastglt.features import Features
 from fastglt.fitting import restore_trained
 from fastglt.graph import Graph
 from fastglt.models import Network, PyGNetwork
+from fastglt.task import check_kind, features_of
 from fastglt.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def compile_ticket(
     its linear layers with what is left of their weights. `layout` "fastest" tries a few out on these very numbers;
     an earlier predictor's `layouts`, or one name for all of them, are taken without trials.
     """
-    graph, x = Graph.from_data(data), Features(data.x.detach().to(torch.float32, copy=True))
+    check_kind(data)
+    graph, x = Graph.from_data(data), Features(features_of(data).clone())
     return compile_for(ticket, graph.to(device), x.to(device), model, layout=layout, other_graph=other_graph)
 
 

@@ -177,8 +177,8 @@ def set_threads(count: int) -> None:
     """Use `count` threads for PyTorch and for the compiled kernels."""
     import numba
 
-    torch.set_num_threads(count)
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    torch.set_num_threads(count)  # last: numba's pool, when it is made, takes all cores for both
 
 
 def _by_head(values: Tensor) -> Tensor:

@@ -12,12 +12,13 @@ from numba import get_num_threads, set_num_threads
 from torch import Tensor
 
 from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain
-from fastglt.kernels._ready import make_ready
+from fastglt.kernels._ready import make_ready, start_threads
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
 from fastglt.kernels.frozen import Product, StoredRows
 
 make_ready()
+start_threads()
 
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth

@@ -5,6 +5,8 @@ import threading
 from contextlib import suppress
 from importlib.util import find_spec
 
+import torch
+
 _BLAS = "scipy.linalg.cython_blas"
 
 
@@ -38,3 +40,15 @@ def make_ready() -> None:
             rtsys.initialize(context)
         finally:
             config.OPT = level
+
+
+def start_threads() -> None:
+    """Make numba's pool of threads, and leave PyTorch as many as it had.
+
+    The pool takes all cores for OpenMP, whose number PyTorch goes by.
+    """
+    from numba import get_num_threads
+
+    threads = torch.get_num_threads()
+    get_num_threads()  # makes the pool
+    torch.set_num_threads(threads)

@@ -138,7 +138,8 @@ def edge_scores(training: Training) -> Tensor:
     ends = training.task.x @ extra[SCORER + "ends"]
     tail, head = ends.chunk(2, dim=1) if graph.directed else (ends, ends)
     source, target = graph.edges
-    score = torch.relu(tail[source] + head[target] + extra[SCORER + "bias"]) @ extra[SCORER + "out"]
+    both = tail.index_select(0, source) + head.index_select(0, target)  # whose gradients add up in a fixed order
+    score = torch.relu(both + extra[SCORER + "bias"]) @ extra[SCORER + "out"]
     return (score - score.mean()) / (3 * score.std(correction=0)).clamp(min=1e-12)
 
 
