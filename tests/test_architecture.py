@@ -131,8 +131,8 @@ ALLOWED: dict[str, set[str]] = {
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
     "fitting": {"errors", "masks", "models", "seeds", "task", "ticket"},
     "find": {
-        *("fitting", "masks", "methods", "models", "phases", "provenance", "records", "seeds", "task", "ticket"),
-        "training",
+        *("errors", "fitting", "masks", "methods", "models", "phases", "provenance", "records", "seeds", "task"),
+        *("ticket", "training"),
     },
     "run_folder": {
         *("checkpoint", "container", "errors", "kernels", "phases", "records", "storage", "training"),

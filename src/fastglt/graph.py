@@ -54,11 +54,8 @@ class Graph:
         edge_weight: Tensor | None = None,
     ) -> "Graph":
         """Prepare a graph; `directed=None` finds out by looking for each column's reverse."""
-        _check_edge_index(edge_index, num_nodes)
-        for name, values in (("edge_attr", edge_attr), ("edge_weight", edge_weight)):
-            if values is not None and values.shape[:1] != edge_index.shape[1:]:
-                rule = f"{name} must have one row for each of {edge_index.shape[1]} columns of edge_index"
-                raise InputError(f"{rule} (got shape {tuple(values.shape)})")
+        check_edge_index(edge_index, num_nodes)
+        _check_edge_values(edge_index.shape[1], edge_attr=edge_attr, edge_weight=edge_weight)
         loop = edge_index[0] == edge_index[1]
         order = torch.argsort(loop.int(), stable=True)
         columns = edge_index[:, order].contiguous()
@@ -80,19 +77,17 @@ class Graph:
 
     @staticmethod
     def from_data(data: "Data") -> "Graph":
-        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`."""
+        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`, edge values included."""
         if data.edge_index is None:
             raise InputError("data.edge_index must be a [2, edges] tensor (got none); adj_t alone is not read")
         if type(data.edge_index) is not Tensor:
             got = type(data.edge_index).__name__
             raise InputError(f"data.edge_index must be a plain tensor (got {got}); an EdgeIndex has as_tensor()")
-        return Graph.from_edge_index(
-            data.edge_index,
-            int(data.num_nodes),
-            directed=not data.is_undirected(),
-            edge_attr=data.edge_attr,
-            edge_weight=data.get("edge_weight"),
-        )
+        check_edge_index(data.edge_index, int(data.num_nodes))
+        values = {"edge_attr": data.edge_attr, "edge_weight": data.get("edge_weight")}
+        _check_edge_values(data.edge_index.shape[1], **values)  # before PyG compares them
+        directed = not data.is_undirected()
+        return Graph.from_edge_index(data.edge_index, int(data.num_nodes), directed=directed, **values)
 
     @property
     def num_edges(self) -> int:
@@ -190,13 +185,25 @@ _REMEMBERED = 8  # sets of nodes whose hops are kept
 _Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer
 
 
-def _check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+    """Refuse what is not two rows of node numbers."""
     if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
         got = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
         raise InputError(f"edge_index must be an int64 tensor of shape [2, edges] (got {got})")
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         got = f"{int(edge_index.min())} to {int(edge_index.max())}"
         raise InputError(f"node ids in edge_index must lie in 0 … {num_nodes - 1} (got {got})")
+
+
+def _check_edge_values(columns: int, **given: Tensor | None) -> None:
+    for name, values in given.items():
+        if values is None:
+            continue
+        if values.shape[:1] != (columns,):
+            rule = f"{name} must have one row for each of {columns} columns of edge_index"
+            raise InputError(f"{rule} (got shape {tuple(values.shape)})")
+        if not bool(torch.isfinite(values).all()):
+            raise InputError(f"{name} must be finite (got NaN or infinity)")
 
 
 def _is_symmetric(source: Tensor, target: Tensor, num_nodes: int) -> bool:

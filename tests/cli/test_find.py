@@ -222,7 +222,7 @@ def graph_file(path: Path, **changes: Array) -> Path:
 def test_a_users_graph_from_a_file(cli: Cli, tmp_path: Path) -> None:
     file = graph_file(tmp_path / "ring.npz")
     result = cli("find", "--dataset", file, *SHORT, "--json", "--quiet", "--out", tmp_path / "run")
-    assert (result.document["dataset"], result.document["edges_kept"]) == ("ring", 24)
+    assert (result.document["dataset"], result.document["edges_kept"]) == ("ring.npz", 24)
 
 
 nowhere = np.zeros(30, dtype=bool)

@@ -204,3 +204,11 @@ def test_a_name_that_no_file_can_have_is_named(cli: Cli) -> None:
         result = cli(*arguments)
         assert result.code == 1
         assert f"cannot read '{'a' * 300}': File name too long" in result.err
+
+
+def test_a_generated_graph_is_found_by_what_was_typed(cli: Cli, find: Cli, tmp_path: Path) -> None:
+    kept = ("--store", tmp_path / "made.sqlite")
+    assert find("--quiet", "--out", tmp_path / "run", *kept).code == 0
+    rows = cli("runs", "--dataset", TINY, "--json", *kept).document
+    assert sorted(row["kind"] for row in rows) == ["dense", "ticket"]
+    assert all(row["dataset"].startswith(f"{TINY},") for row in rows)

@@ -29,7 +29,7 @@ def mask(*nodes: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 def test_an_undirected_graph_with_a_seeded_split(tmp_path: Path) -> None:
     dataset = load(save(tmp_path))
-    assert (dataset.name, dataset.metric) == ("mine", "accuracy")
+    assert (dataset.name, dataset.metric) == ("mine.npz", "accuracy")
     assert dataset.data.edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 2], [1, 2, 0, 2, 0, 1, 2]]
     assert dataset.data.x.dtype == torch.float32
     assert dataset.data.y.tolist() == [0, 1, 0, 1, 0, 1]

@@ -242,7 +242,7 @@ def test_what_does_not_fit_is_refused() -> None:
         predictor.logits([3, 7])
     with pytest.raises(InputError, match="whole numbers"):
         predictor.logits(torch.tensor([0.5]))
-    with pytest.raises(InputError, match=r"shape \(7, 9\) \(got \(7, 8\)\)"):
+    with pytest.raises(InputError, match=r"shape \[7, 9\] \(got \[7, 8\]\)"):
         predictor.with_features(torch.rand(7, 8))
     with pytest.raises(InputError, match="finite"):
         predictor.with_features(torch.full((7, 9), torch.nan))
@@ -250,6 +250,10 @@ def test_what_does_not_fit_is_refused() -> None:
         predictor.with_nodes(torch.rand(1, 9), both_ways([(0, 5)]))
     with pytest.raises(InputError, match="node ids"):
         predictor.with_nodes(torch.rand(1, 9), torch.tensor([[8], [0]]))
+    with pytest.raises(InputError, match=r"shape \[nodes, 9\] \(got \[9\]\)"):
+        predictor.with_nodes(torch.rand(9), torch.tensor([[7], [0]]))
+    with pytest.raises(InputError, match=r"of shape \[2, edges\] \(got shape \(1, 2\)"):
+        predictor.with_nodes(torch.rand(1, 9), torch.tensor([[7, 0]]))
     ticket = find_ticket("gcn", data(), weight_sparsity=0.6, hidden=8, budget=BUDGET, isolated=False)
     with pytest.raises(InputError, match="unknown layout"):
         compile_ticket(ticket, data(), layout="fast")
@@ -298,7 +302,7 @@ def test_a_ticket_without_all_weights_is_refused() -> None:
 def test_features_of_another_width_are_refused(model: Any, width: int) -> None:
     ticket, other = quick_ticket(model, isolated=False), toy_data()
     predictor = compile_ticket(ticket, other, layout="dense")
-    with pytest.raises(InputError, match=rf"must have shape \(30, 6\) \(got \(30, {width}\)\)"):
+    with pytest.raises(InputError, match=rf"must have shape \[30, 6\] \(got \[30, {width}\]\)"):
         predictor.with_features(torch.rand(NODES, width))
     other.x = torch.rand(NODES, width)
     with pytest.raises(InputError, match=rf"reads 6 features of each node \(got a graph with {width}\)"):
@@ -308,7 +312,7 @@ def test_features_of_another_width_are_refused(model: Any, width: int) -> None:
 def test_features_of_other_nodes_are_refused() -> None:
     ticket, other = quick_ticket(isolated=False), toy_data()
     other.x, other.num_nodes = other.x[:-1], NODES
-    with pytest.raises(InputError, match=r"a row for each of 30 nodes \(got 29\)"):
+    with pytest.raises(InputError, match=r"one row for each of 30 nodes \(got 29\)"):
         compile_ticket(ticket, other)
 
 

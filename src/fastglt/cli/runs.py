@@ -96,8 +96,13 @@ def _as_utc(text: str) -> str:
 
 def _names(text: str, column: str, rows: list[Row]) -> list[str]:
     """What stands between the commas; a name that has some itself, as generated graphs have, stays whole."""
-    whole = any(row[column] == text for row in rows)
-    return [text] if whole else [part.strip() for part in text.split(",")]
+    if any(row[column] == text for row in rows):
+        return [text]
+    if column == "dataset" and text.startswith("synthetic:"):
+        from fastglt.data.synthetic import Recipe
+
+        return [str(Recipe.parse(text.removeprefix("synthetic:")))]  # with what was left out
+    return [part.strip() for part in text.split(",")]
 
 
 def _say(

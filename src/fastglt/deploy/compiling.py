@@ -39,7 +39,7 @@ def compile_ticket(
     an earlier predictor's `layouts`, or one name for all of them, are taken without trials.
     """
     check_kind(data)
-    graph, x = Graph.from_data(data), Features(features_of(data).clone())
+    x, graph = Features(features_of(data).clone()), Graph.from_data(data)
     return compile_for(ticket, graph.to(device), x.to(device), model, layout=layout, other_graph=other_graph)
 
 
@@ -53,7 +53,7 @@ def compile_for(
     other_graph: bool = False,
 ) -> Predictor:
     """The same for a graph and features that are prepared already."""
-    _check_features(ticket, graph, x)
+    _check_features(ticket, x)
     ticket.check_graph(graph, x, other_graph=other_graph)
     network, masks = restore_trained(ticket, model)
     network = network.to(x.device).eval().requires_grad_(False)
@@ -82,9 +82,7 @@ def compile_network(
     return found
 
 
-def _check_features(ticket: Ticket, graph: Graph, x: Features) -> None:
-    if x.num_nodes != graph.num_nodes:
-        raise InputError(f"the features must have a row for each of {graph.num_nodes} nodes (got {x.num_nodes})")
+def _check_features(ticket: Ticket, x: Features) -> None:
     width = ticket.model.get("in_channels", x.num_features)  # a user's model is run to see
     if x.num_features != width:
         raise InputError(f"the ticket reads {width} features of each node (got a graph with {x.num_features})")

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fastglt.deploy.compact import known
@@ -13,7 +14,7 @@ from fastglt.deploy.layouts import Rows, restore, store
 from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
 from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graph import Graph, check_edge_index
 from fastglt.models import Network, PyGNetwork
 
 _DEPTH = 2  # hops of our backbones
@@ -58,29 +59,31 @@ class Predictor:
         """The class of each node that is asked for."""
         return self.logits(nodes).argmax(1)
 
-    def with_features(self, x: Tensor) -> "Predictor":
+    def with_features(self, x: ArrayLike) -> "Predictor":
         """The same with other features for its nodes."""
-        self._check_features(x, self.graph.num_nodes)
-        new = Features(x.detach().to(self.x.device, torch.float32, copy=True))
+        features = torch.as_tensor(x)
+        self._check_features(features, self.graph.num_nodes)
+        new = Features(features.detach().to(self.x.device, torch.float32, copy=True))
         rows = None if self.program is None else tuple(restore(rows, new) for rows in self._rows)
         return replace(self, x=new, rows=rows)
 
-    def with_nodes(self, x: Tensor, edge_index: Tensor) -> "Predictor":
+    def with_nodes(self, x: ArrayLike, edge_index: ArrayLike) -> "Predictor":
         """The same with more nodes: their features, and edges that have at least one of them.
 
         They are numbered on from the nodes that are there. Their edges are kept, with a score of 1, and each counts
         once; one column for each is enough in an undirected graph.
         """
-        self._check_features(x, None)
+        features, edges = torch.as_tensor(x), torch.as_tensor(edge_index)
+        self._check_features(features, None)
         if isinstance(self.network, PyGNetwork):
             _refuse_edge_values(self.graph)
-        graph, score = _grow(self.graph, self.score, x.shape[0], edge_index.to(self.graph.edges.device))
-        x = x.to(self.x.device).float()
+        graph, score = _grow(self.graph, self.score, features.shape[0], edges.to(self.graph.edges.device))
+        features = features.to(self.x.device).float()
+        grown = replace(self, graph=graph, score=score, x=self.x.append(features))
         if self.program is None:
-            return replace(self, graph=graph, score=score, x=self.x.append(x))
-        new = Features(x)
-        rows = tuple(rows.append(new.csr, new.values) for rows in self._rows)
-        return replace(self, graph=graph, score=score, x=self.x.append(x), rows=rows)
+            return grown
+        new = Features(features)
+        return replace(grown, rows=tuple(rows.append(new.csr, new.values) for rows in self._rows))
 
     def prepare(self) -> None:
         """Store and normalise everything now, so that the first answer does not wait for it."""
@@ -135,9 +138,9 @@ class Predictor:
         return chosen.long().clone()  # hops are remembered by the tensor, which its owner may write into
 
     def _check_features(self, x: Tensor, rows: int | None) -> None:
-        expected = (x.shape[0] if rows is None else rows, self.x.num_features)
-        if x.dim() != 2 or tuple(x.shape) != expected:
-            raise InputError(f"the features must have shape {expected} (got {tuple(x.shape)})")
+        if x.dim() != 2 or x.shape[1] != self.x.num_features or rows not in (None, x.shape[0]):
+            shape = f"[{'nodes' if rows is None else rows}, {self.x.num_features}]"
+            raise InputError(f"the features must have shape {shape} (got {list(x.shape)})")
         if not bool(torch.isfinite(x).all()):
             raise InputError("the features must be finite (got NaN or infinity)")
 
@@ -150,6 +153,7 @@ def _refuse_edge_values(graph: Graph) -> None:
 def _grow(graph: Graph, score: Tensor | None, count: int, edge_index: Tensor) -> tuple[Graph, Tensor | None]:
     """A graph with so many more nodes and with edges that have one of them; the scores follow."""
     before, total = graph.num_nodes, graph.num_nodes + count
+    check_edge_index(edge_index, total)
     if edge_index.numel() and bool((edge_index < before).all(0).any()):
         raise InputError(
             f"every new edge must have one of the new nodes, {before} … {total - 1} (got one that has none)"

@@ -220,6 +220,8 @@ def evaluate(
     dense network of the same seed, and its verdict has a second one in `distilled`, against a dense network that
     was taught as well.
     """
+    if not isinstance(seeds, Iterable):
+        raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
     return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)

@@ -106,9 +106,10 @@ class PyGNetwork(Network):
         keywords = {name: value for name, value in edges.items() if self._accepts(name)}
         for name in names[2:]:
             if self._arguments[name].default is inspect.Parameter.empty and name not in keywords:
+                lacks = "the data does not have" if name in _EDGE_INPUTS else "it is never given"
                 raise InputError(
                     f"the model's forward may need x, edge_index, edge_weight and edge_attr, as far as the data "
-                    f"has them (got '{name}', which the data does not have)"
+                    f"has them (got '{name}', which {lacks})"
                 )
         if {"x", "edge_index"} <= set(names):
             return self.module(x=x, edge_index=graph.edge_index, **keywords)  # type: ignore[no-any-return]

@@ -111,9 +111,8 @@ def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).strip()}".split("\n")[0].rstrip(": ")
-        absent = [f"data.{name}" for name in ("edge_weight", "edge_attr") if name not in names]
-        hint = f"; note that there is no {' and no '.join(absent)}" if absent else ""
-        raise InputError(f"the model must run on {where} (got {reason}{hint})") from error
+        passed = " and ".join([", ".join(["x", *names[:-1]]), names[-1]])
+        raise InputError(f"the model must run on {where} (got {reason}; it is given {passed} alone)") from error
     for name, value in {"x": features.dense, **copies}.items():
         if value._version:
             raise InputError(f"the model must leave its inputs alone (got one that writes into {name})")
