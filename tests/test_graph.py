@@ -322,3 +322,13 @@ def test_alone_a_pruned_graph_has_the_same_messages() -> None:
             for one, other in zip(cut.hops(nodes, depth=2), cut.alone().hops(nodes, depth=2), strict=True):
                 receivers = torch.arange(7) if other.receivers is None else other.receivers
                 assert torch.equal(messages_of(one, receivers), messages_of(other, receivers))
+
+
+def test_edge_values_that_do_not_fit_are_refused() -> None:
+    data = Data(edge_index=both_ways([(0, 1), (1, 2)]), num_nodes=3)
+    data.edge_attr = torch.ones(3, 2)
+    with pytest.raises(InputError, match=r"edge_attr must have one row for each of 4 columns .*got shape \(3, 2\)"):
+        Graph.from_data(data)
+    data.edge_attr, data.edge_weight = None, torch.tensor([1.0, torch.nan, 1.0, 1.0])
+    with pytest.raises(InputError, match="edge_weight must be finite"):
+        Graph.from_data(data)

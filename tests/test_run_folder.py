@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fastglt import InputError
+from fastglt import InputError, MachineError
 from fastglt.find import Found, find
 from fastglt.kernels import Table, table, use_table
 from fastglt.models import GCN
@@ -167,3 +167,18 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="must be a folder"), RunFolder(tmp_path / "file", SETTINGS).open():
         pass
+
+
+def test_whoever_waits_for_a_folder_can_be_stopped(tmp_path: Path) -> None:
+    first, second = RunFolder(tmp_path / "run", {}), RunFolder(tmp_path / "run", {})
+    with first.open():
+        with (
+            pytest.raises(MachineError, match=r"another process is working in .*run'; wait for it or choose"),
+            second.open(),
+        ):
+            pass
+        second.stop = True
+        with pytest.raises(KeyboardInterrupt), second.open(wait=True):
+            pass
+    with second.open(wait=True) as finished:
+        assert finished is None

@@ -316,3 +316,8 @@ class TestDistilled:
     def test_fresh_starts_have_teachers_of_their_own(self, ticket: Ticket) -> None:
         fresh = starts(ticket, None, [0, 1], fresh_init=True)
         assert (len(fresh), len(set(fresh))) == (6, 2)
+
+
+def test_seeds_are_several() -> None:
+    with pytest.raises(InputError, match=r"seeds must be several numbers, as in range\(10\) \(got 3\)"):
+        evaluate(quick_ticket("gcn", isolated=False), None, toy_data(), seeds=3)  # type: ignore[arg-type]

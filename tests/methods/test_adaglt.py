@@ -14,7 +14,7 @@ from fastglt.methods import AdaGLT, Budget
 from fastglt.methods.adaglt import UNIT, edge_scores, step
 from fastglt.models import GCN
 from fastglt.training import Training, train
-from tests.helpers import BUDGET, both_ways, columns, counts, method_of, toy_task, training_of
+from tests.helpers import BUDGET, both_ways, columns, counts, method_of, randn, toy_task, training_of
 
 LAYERS = ("weights/layer1.weight", "weights/layer2.weight")
 
@@ -92,6 +92,21 @@ class TestEdgeScores:
         training.epoch = method.epochs // 2
         method.after_epoch(training)
         assert training.masks.edges.kept.tolist() == [True, True, False, False]
+
+    def test_gradients_add_up_in_the_same_order_every_time(self) -> None:
+        """Also where several threads do it: equal runs stay equal."""
+        drawn = torch.randint(2000, (2, 20_000), generator=torch.Generator().manual_seed(0))
+        graph = Graph.from_edge_index(torch.cat([drawn, drawn.flip(0)], 1), num_nodes=2000)
+        task = dataclasses.replace(toy_task(), graph=graph, x=Features(randn(2000, 12)))
+        training = training_of(task=task)
+        adaglt(0.5, 0.0).begin(training)
+        ends, weight, before = training.extra["scorer/ends"], randn(graph.num_edges), torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            first, *others = (torch.autograd.grad(edge_scores(training) @ weight, ends)[0] for _ in range(10))
+        finally:
+            torch.set_num_threads(before)
+        assert all(torch.equal(first, other) for other in others)
 
     def test_edges_without_any_difference_have_scores(self) -> None:
         training, _ = self.scored(both_ways(self.PAIRS), [0.0])
