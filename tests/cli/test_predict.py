@@ -172,4 +172,6 @@ def test_nodes_and_classes_are_called_as_in_a_csv_file(cli: Cli, tmp_path: Path)
         assert arrays["ids"].tolist() == ["14", "7"]
         assert arrays["labels"].tolist() == [kinds[kind] for kind in arrays["classes"]]
     assert "must be ids of the graph's file (got '77', '77')" in cli(*asked, "--nodes", "77").err
-    assert "must be ids of the graph's file (got 60, '50-61')" in cli(*asked, "--nodes", "50-61").err
+    assert "must be ids of the graph's file (got '60', '50-61')" in cli(*asked, "--nodes", "50-61").err
+    other = cli(*asked, "--other-graph", "--nodes", "0", "--json").document["predictions"]
+    assert set(other[0]) == {"node", "class", "probabilities"}

@@ -36,7 +36,10 @@ class OwnGraph:
 
 
 def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task, Names | None]":
-    """The predictor, without trials of layouts, which only pay for many answers; the task it is about, in names."""
+    """The predictor, without trials of layouts, which only pay for many answers; its task; names from a file.
+
+    Another graph's classes need not be those that the ticket has learnt, so nothing is called by its names.
+    """
     from fastglt.deploy.compiling import compile_for
     from fastglt.task import Task
 
@@ -48,4 +51,4 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task, Names | Non
     else:
         task = task_of(ticket, dataset)
     predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
-    return predictor, task, dataset.names
+    return predictor, task, None if graph.other_graph else dataset.names

@@ -16,7 +16,7 @@ from fastglt.cli.gather import gather
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch import Tensor
 
@@ -30,6 +30,7 @@ EXAMPLES = (
 )
 _ROWS = 10  # of the table on a screen
 _SUFFIXES = (".npz", ".csv")
+_RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 
 
 @gather
@@ -91,27 +92,36 @@ def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = N
         parts, where = text.split(","), f"'{text}'"
     else:
         parts, where = _lines(Path(text)), f"in '{text}'"
-    number = None if ids is None else {name: at for at, name in enumerate(ids)}
+    known = None if ids is None else {name: number for number, name in enumerate(ids)}
     found: list[int] = []
     for part in filter(None, map(str.strip, parts)):
-        if number is not None and part in number:
-            found.append(number[part])
-            continue
-        match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", part)
-        if number is not None and (match is None or match[2] is None):
-            raise InputError(f"nodes must be ids of the graph's file (got '{part}', {where})")
-        if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{part}', {where})")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if number is None and last >= num_nodes:
-            raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {last}, {where})")
-        for one in range(first, last + 1):
-            if number is not None and str(one) not in number:
-                raise InputError(f"nodes must be ids of the graph's file (got {one}, {where})")
-            found.append(one if number is None else number[str(one)])
+        found += _numbers(part, num_nodes, where) if known is None else _called(part, known, where)
     if not found:
         raise InputError(f"nodes must be at least one (got none, {where})")
     return torch.tensor(found)
+
+
+def _numbers(part: str, num_nodes: int, where: str) -> range:
+    match = _RANGE.fullmatch(part)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{part}', {where})")
+    last = int(match[2] or match[1])
+    if last >= num_nodes:
+        raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {last}, {where})")
+    return range(int(match[1]), last + 1)
+
+
+def _called(part: str, known: "Mapping[str, int]", where: str) -> list[int]:
+    """The number of the node of an id, or those of a range of ids that are numbers themselves."""
+    match, names = _RANGE.fullmatch(part), iter([part])
+    if part not in known and match is not None and match[2] is not None:
+        names = map(str, range(int(match[1]), int(match[2]) + 1))
+    found = []
+    for name in names:
+        if name not in known:
+            raise InputError(f"nodes must be ids of the graph's file (got '{name}', {where})")
+        found.append(known[name])
+    return found
 
 
 def _lines(path: Path) -> list[str]:
