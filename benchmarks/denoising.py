@@ -41,23 +41,25 @@ def main() -> None:
     experiment.use_machine()
     prepared = experiment.prepare()
     method, budget = prepared.method, prepared.method.budget
-    masks: list[Tensor] = []  # of the cut, then of each swap
+    last: list[Tensor] = []  # masks of the cut and of swaps, at most three
+    swaps, old = -1, torch.tensor(True)  # kept by the cut and by every swap
     print("| epoch | kept | size | regrown | stayed | old | inputs |\n|---|---|---|---|---|---|---|")
 
     def after_epoch(training: Training) -> None:
         denoised = training.epoch - budget.oneshot_epochs
         if denoised < 0 or (denoised % budget.interval and training.epoch < method.epochs):
             return
-        masks.append(get_masks(training)[1])
-        swaps = len(masks) - 1
+        nonlocal swaps, old
+        kept = get_masks(training)[1]
+        last[:] = [*last[-2:], kept]
+        swaps, old = swaps + 1, kept & old
         if swaps < 2 or swaps % given.every:
             return
-        before, last, kept = masks[-3:]
-        old, new = torch.stack(masks).all(0), last & ~before
+        new = last[1] & ~last[0]
         size = as_vector(training.weights).detach().abs().cpu()[old].median()
         stayed, share = 100 * kept[new].double().mean(), 100 * old.sum() / kept.sum()
         inputs = int(next(iter(training.masks.weights.values())).kept.any(1).sum())
-        shown = f"{size:.3f} | {int((kept & ~last).sum())} | {stayed:.1f} % | {share:.1f} % | {inputs}"
+        shown = f"{size:.3f} | {int((kept & ~last[1]).sum())} | {stayed:.1f} % | {share:.1f} % | {inputs}"
         print(f"| {training.epoch} | {int(kept.sum())} | {shown} |", flush=True)
 
     train(Training(prepared.network, prepared.task, method.recipe, seed=given.seed), method, after_epoch)

@@ -111,8 +111,8 @@ def find(
     If the budget has a weight for it, the dense network comes first and teaches the others, and one dense network
     more is taught as the ticket is.
     """
-    require("be a whole number", seed=seed)
-    require("not be negative", seed=seed)
+    for rule in ("be a whole number", "not be negative", "lie below 2^63"):
+        require(rule, seed=seed)
     check_targets(network, task, method)
     journal, budget, teacher = journal or Journal(), method.budget, None
     given: dict[str, Any] = {"seed": seed, "journal": journal, "progress": progress}

@@ -54,14 +54,19 @@ class Graph:
         edge_weight: Tensor | None = None,
     ) -> "Graph":
         """Prepare a graph; `directed=None` finds out by looking for each column's reverse."""
-        check_edge_index(edge_index, num_nodes)
-        _check_edge_values(edge_index.shape[1], edge_attr=edge_attr, edge_weight=edge_weight)
+        check_edges(edge_index, num_nodes, edge_attr=edge_attr, edge_weight=edge_weight)
+        if directed is None:
+            directed = not _is_symmetric(edge_index, num_nodes)
+        return Graph._prepare(edge_index, num_nodes, directed, edge_attr, edge_weight)
+
+    @staticmethod
+    def _prepare(
+        edge_index: Tensor, num_nodes: int, directed: bool, edge_attr: Tensor | None, edge_weight: Tensor | None
+    ) -> "Graph":
         loop = edge_index[0] == edge_index[1]
         order = torch.argsort(loop.int(), stable=True)
         columns = edge_index[:, order].contiguous()
         source, target = columns[:, : columns.shape[1] - int(loop.sum())]
-        if directed is None:
-            directed = not _is_symmetric(source, target, num_nodes)
         low, high = (source, target) if directed else (torch.minimum(source, target), torch.maximum(source, target))
         keys, edge_of = torch.unique(low * num_nodes + high, return_inverse=True)
         loops = columns.new_full((int(loop.sum()),), keys.numel())
@@ -83,11 +88,10 @@ class Graph:
         if type(data.edge_index) is not Tensor:
             got = type(data.edge_index).__name__
             raise InputError(f"data.edge_index must be a plain tensor (got {got}); an EdgeIndex has as_tensor()")
-        check_edge_index(data.edge_index, int(data.num_nodes))
+        edge_index, num_nodes = data.edge_index, int(data.num_nodes)
         values = {"edge_attr": data.edge_attr, "edge_weight": data.get("edge_weight")}
-        _check_edge_values(data.edge_index.shape[1], **values)  # before PyG compares them
-        directed = not data.is_undirected()
-        return Graph.from_edge_index(data.edge_index, int(data.num_nodes), directed=directed, **values)
+        check_edges(edge_index, num_nodes, **values)  # before PyG compares them
+        return Graph._prepare(edge_index, num_nodes, not data.is_undirected(), **values)
 
     @property
     def num_edges(self) -> int:
@@ -185,8 +189,8 @@ _REMEMBERED = 8  # sets of nodes whose hops are kept
 _Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer
 
 
-def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
-    """Refuse what is not two rows of node numbers."""
+def check_edges(edge_index: Tensor, num_nodes: int, **values: Tensor | None) -> None:
+    """Refuse what is not two rows of node numbers, and values that are not finite numbers for each column."""
     if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
         got = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
         raise InputError(f"edge_index must be an int64 tensor of shape [2, edges] (got {got})")
@@ -194,18 +198,15 @@ def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
         got = f"{int(edge_index.min())} to {int(edge_index.max())}"
         raise InputError(f"node ids in edge_index must lie in 0 … {num_nodes - 1} (got {got})")
 
-
-def _check_edge_values(columns: int, **given: Tensor | None) -> None:
-    for name, values in given.items():
-        if values is None:
-            continue
-        if values.shape[:1] != (columns,):
-            rule = f"{name} must have one row for each of {columns} columns of edge_index"
-            raise InputError(f"{rule} (got shape {tuple(values.shape)})")
-        if not bool(torch.isfinite(values).all()):
+    for name, value in values.items():
+        if value is not None and value.shape[:1] != edge_index.shape[1:]:
+            rule = f"{name} must have one row for each of {edge_index.shape[1]} columns of edge_index"
+            raise InputError(f"{rule} (got shape {tuple(value.shape)})")
+        if value is not None and not bool(torch.isfinite(value).all()):
             raise InputError(f"{name} must be finite (got NaN or infinity)")
 
 
-def _is_symmetric(source: Tensor, target: Tensor, num_nodes: int) -> bool:
+def _is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
+    source, target = edge_index
     forward = torch.unique(source * num_nodes + target)
     return torch.equal(forward, torch.unique(target * num_nodes + source))

@@ -173,5 +173,25 @@ def test_nodes_and_classes_are_called_as_in_a_csv_file(cli: Cli, tmp_path: Path)
         assert arrays["labels"].tolist() == [kinds[kind] for kind in arrays["classes"]]
     assert "must be ids of the graph's file (got '77', '77')" in cli(*asked, "--nodes", "77").err
     assert "must be ids of the graph's file (got '60', '50-61')" in cli(*asked, "--nodes", "50-61").err
-    other = cli(*asked, "--other-graph", "--nodes", "0", "--json").document["predictions"]
-    assert set(other[0]) == {"node", "class", "probabilities"}
+    assert "must be ids of the graph's file (got '8-7', '8-7')" in cli(*asked, "--nodes", "8-7").err
+    assert "(got 'a" in cli(*asked, "--nodes", ",".join(["a"] * 4000)).err
+    (tmp_path / "asked.txt").write_text("14\n7\n")
+    some = cli(*asked, "--nodes", tmp_path / "asked.txt", "--json").document["predictions"]
+    assert [row["id"] for row in some] == ["14", "7"]
+
+
+def test_labels_that_are_not_the_runs_name_no_class(cli: Cli, tmp_path: Path) -> None:
+    """Without the first class the others would be numbered otherwise."""
+    short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
+    nodes = "id,label,f,g\n" + "".join(f"n{row},{'abc'[row % 3]},{row % 3},{row % 2}\n" for row in range(60))
+    (tmp_path / "nodes.csv").write_text(nodes)
+    edges = "".join(f"n{i},n{(i + 1) % 60}\n" for i in range(60))
+    (tmp_path / "edges.csv").write_text(f"source,target\n{edges}")
+    assert cli("find", "--dataset", tmp_path, *short, "--quiet", "--out", tmp_path / "run").code == 0
+    (tmp_path / "nodes.csv").write_text(nodes.replace(",a,", ",,"))
+    asked = ("predict", tmp_path / "run", "--dataset", tmp_path)
+    (row,) = cli(*asked, "--nodes", "n7", "--json").document["predictions"]
+    assert list(row) == ["node", "class", "id", "probabilities"]
+    assert cli(*asked, "--out", tmp_path / "all.npz").code == 0
+    with np.load(tmp_path / "all.npz") as arrays:
+        assert set(arrays) == {"nodes", "classes", "probabilities", "ids"}

@@ -375,7 +375,7 @@ def test_a_recorded_decision_can_be_had_again() -> None:
     assert compile_ticket(ticket, toy_data(), layout="strips").layouts == ("whole rows", "strips")
 
 
-def test_data_that_is_none_is_refused() -> None:
+def test_data_that_cannot_be_used_is_refused() -> None:
     data = toy_data()
     ticket = quick_ticket("gcn", data)
     bare, lost = data.clone(), data.clone()

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, refuse_users_model, task_of
+from fastglt.cli.tickets import (
+    OwnDataset,
+    OwnSplitSeed,
+    dataset_of,
+    open_ticket,
+    refuse_users_model,
+    run_settings,
+    task_of,
+)
 
 if TYPE_CHECKING:
     from fastglt.data.base import Names
@@ -38,7 +46,7 @@ class OwnGraph:
 def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task, Names | None]":
     """The predictor, without trials of layouts, which only pay for many answers; its task; names from a file.
 
-    Another graph's classes need not be those that the ticket has learnt, so nothing is called by its names.
+    Classes have names only where the labels are those of the ticket's run: others may be numbered otherwise.
     """
     from fastglt.deploy.compiling import compile_for
     from fastglt.task import Task
@@ -51,4 +59,7 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task, Names | Non
     else:
         task = task_of(ticket, dataset)
     predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
-    return predictor, task, None if graph.other_graph else dataset.names
+    names = dataset.names
+    if names is not None and run_settings(file).get("labels_and_split") != task.digests["labels_and_split"]:
+        names = names._replace(classes=())
+    return predictor, task, names

@@ -88,7 +88,7 @@ def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = N
 
     if text is None:
         return torch.arange(num_nodes)
-    if (ids is not None and not Path(text).is_file()) or re.fullmatch(r"[\d\s,-]+", text):
+    if re.fullmatch(r"[\d\s,-]+", text) or (ids is not None and not _is_file(text)):
         parts, where = text.split(","), f"'{text}'"
     else:
         parts, where = _lines(Path(text)), f"in '{text}'"
@@ -113,15 +113,20 @@ def _numbers(part: str, num_nodes: int, where: str) -> range:
 
 def _called(part: str, known: "Mapping[str, int]", where: str) -> list[int]:
     """The number of the node of an id, or those of a range of ids that are numbers themselves."""
-    match, names = _RANGE.fullmatch(part), iter([part])
-    if part not in known and match is not None and match[2] is not None:
-        names = map(str, range(int(match[1]), int(match[2]) + 1))
-    found = []
-    for name in names:
+    match, found = _RANGE.fullmatch(part), []
+    first_to_last = () if match is None or match[2] is None else range(int(match[1]), int(match[2]) + 1)
+    for name in [part] if part in known or not first_to_last else map(str, first_to_last):
         if name not in known:
             raise InputError(f"nodes must be ids of the graph's file (got '{name}', {where})")
         found.append(known[name])
     return found
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # too long for a path: a list of many ids
+        return False
 
 
 def _lines(path: Path) -> list[str]:
@@ -152,13 +157,14 @@ def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
 
 
 def _rows(chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> list[dict[str, Any]]:
-    rows = []
-    for node, kind, shares in zip(
-        chosen.tolist(), probabilities.argmax(1).tolist(), probabilities.tolist(), strict=True
-    ):
-        called = {} if names is None else {"id": names.nodes[node], "label": names.classes[kind]}
-        rows.append({"node": node, "class": kind, **called, "probabilities": shares})
-    return rows
+    """A row for each node: numbers, names as far as there are any, the probabilities last."""
+    columns = {"node": chosen.tolist(), "class": probabilities.argmax(1).tolist()}
+    if names is not None:
+        columns["id"] = [names.nodes[node] for node in columns["node"]]
+    if names is not None and names.classes:
+        columns["label"] = [names.classes[kind] for kind in columns["class"]]
+    columns["probabilities"] = probabilities.tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> bytes:
@@ -168,7 +174,9 @@ def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor", names: "Nam
         file, classes = io.BytesIO(), probabilities.argmax(1).numpy()
         arrays = {"nodes": chosen.numpy(), "classes": classes, "probabilities": probabilities.numpy()}
         if names is not None:
-            arrays |= {"ids": np.array(names.nodes)[chosen.numpy()], "labels": np.array(names.classes)[classes]}
+            arrays["ids"] = np.array(names.nodes)[chosen.numpy()]
+        if names is not None and names.classes:
+            arrays["labels"] = np.array(names.classes)[classes]
         np.savez(file, allow_pickle=False, **arrays)
         return file.getvalue()
     text = io.StringIO()

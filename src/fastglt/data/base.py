@@ -29,7 +29,7 @@ class Names(NamedTuple):
     """What a file calls its nodes and classes, by their numbers."""
 
     nodes: tuple[str, ...]
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # empty where they are not known
 
 
 @dataclass(frozen=True, kw_only=True)

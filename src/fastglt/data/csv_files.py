@@ -23,6 +23,7 @@ EDGE_COLUMNS = ["source", "target"]
 SPLITS = ("", *Masks._fields)
 OWN_COLUMNS = ("id", "label", "split")
 NO_LABELS = ("nan", "none", "null")  # as some programs write an empty cell
+_BELOW_ZERO = re.compile(r"-0*[1-9]\d*")  # no label either, as in a .npz file
 
 Rows = Iterator[tuple[int, list[str]]]  # line number and cells
 
@@ -77,7 +78,7 @@ class _Nodes:
     """The node file's columns, as read."""
 
     numbers: dict[str, int]  # a node's id -> its row
-    labels: list[str]
+    labels: list[str]  # empty where unknown
     splits: list[str]
     values: array[float]  # features, row after row
 
@@ -94,7 +95,7 @@ class _Nodes:
 
 def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
     columns = _columns(path, header)
-    nodes = _Nodes(numbers={}, labels=[], splits=[], values=array("d"))
+    nodes, below_zero = _Nodes(numbers={}, labels=[], splits=[], values=array("d")), False
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(
@@ -107,8 +108,10 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
         if label.lower() in NO_LABELS:
             what = f"{path}, line {line}: a label must name a class (got {label!r}); leave the cell empty for none"
             raise InputError(what)
-        if split and _is_unknown(label):
-            got = repr(label) if label else "an empty cell"
+        if _BELOW_ZERO.fullmatch(label):
+            label, below_zero = "", True
+        if split and not label:
+            got = repr(row[columns.label]) if row[columns.label] else "an empty cell"
             raise InputError(f"{path}, line {line}: a node in a split must have a label (got {got}); fill it in")
         if split not in SPLITS:
             raise InputError(
@@ -121,10 +124,10 @@ def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
             nodes.values.extend([float(row[at]) for at in columns.features])
         except ValueError as error:
             raise _not_a_number(path, line, header, row, columns) from error
-    known = {label for label in nodes.labels if not _is_unknown(label)}
+    known = set(filter(None, nodes.labels))
     if not known:
         raise InputError(f"{path}: must have at least one labelled node (got none); add the nodes")
-    if len(known) == 1 and any(label and _is_unknown(label) for label in nodes.labels):
+    if below_zero and len(known) == 1:
         rule = "labels below 0 mean that the class is unknown"
         raise InputError(f"{path}: {rule} (got one other label, {known.pop()!r}); number the classes from 0")
     return nodes
@@ -159,22 +162,17 @@ def _not_a_number(path: Path, line: int, header: list[str], row: list[str], colu
     )
 
 
-def _is_unknown(label: str) -> bool:
-    """Whether a label says that there is none: an empty cell, or a whole number below 0 as in a .npz file."""
-    return not label or re.fullmatch(r"-0*[1-9]\d*", label) is not None
-
-
 def _classes(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
-    """Class indices by the labels' order, -1 for unknown ones, and the classes' names.
+    """Class indices by the labels' order, -1 where there is none, and the classes' names.
 
     They are ordered by value if all are whole numbers, of which 1 and 01 are one; else by spelling.
     """
-    known = {label for label in labels if not _is_unknown(label)}
+    known = set(filter(None, labels))
     order: dict[str, Any] = {label: label for label in known}
     with suppress(ValueError):
         order = {label: int(label) for label in known}
     index = {value: number for number, value in enumerate(sorted(set(order.values())))}
-    numbers = [-1 if _is_unknown(label) else index[order[label]] for label in labels]
+    numbers = [index[order[label]] if label else -1 for label in labels]
     return np.array(numbers, dtype=np.int64), tuple(map(str, index))
 
 

@@ -14,7 +14,7 @@ from fastglt.deploy.layouts import Rows, restore, store
 from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
 from fastglt.features import Features
-from fastglt.graph import Graph, check_edge_index
+from fastglt.graph import Graph, check_edges
 from fastglt.models import Network, PyGNetwork
 
 _DEPTH = 2  # hops of our backbones
@@ -153,7 +153,7 @@ def _refuse_edge_values(graph: Graph) -> None:
 def _grow(graph: Graph, score: Tensor | None, count: int, edge_index: Tensor) -> tuple[Graph, Tensor | None]:
     """A graph with so many more nodes and with edges that have one of them; the scores follow."""
     before, total = graph.num_nodes, graph.num_nodes + count
-    check_edge_index(edge_index, total)
+    check_edges(edge_index, total)
     if edge_index.numel() and bool((edge_index < before).all(0).any()):
         raise InputError(
             f"every new edge must have one of the new nodes, {before} … {total - 1} (got one that has none)"
