@@ -170,12 +170,10 @@ class Prepared:
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 
-    def run_dense(
-        self, folder: RunFolder, progress: Progress | None = None, *, distilled: bool = False
-    ) -> dict[str, Any]:
+    def run_dense(self, folder: RunFolder, *, distilled: bool = False) -> dict[str, Any]:
         """Train a dense twin alone in an open folder, the plain one or the distilled one; returns its metrics."""
         budget, phases, teacher = self.method.budget, dict[str, PhaseResult](), None
-        given: dict[str, Any] = {"seed": self.experiment.seed, "journal": folder, "progress": progress}
+        given: dict[str, Any] = {"seed": self.experiment.seed, "journal": folder}
         if distilled:
             phases["teacher"], teacher = train_teacher(self.network, self.task, budget, **given)
         name = DISTILLED if distilled else DENSE

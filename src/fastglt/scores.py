@@ -15,32 +15,32 @@ from fastglt.schedules import Swap
 from fastglt.seeds import permutation
 
 
-def lowest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) -> Tensor:
-    """A boolean vector of the `count` smallest scores, of all or among some; ties fall in a seeded random order.
+def lowest(scores: Tensor, count: int, seed: int) -> Tensor:
+    """A boolean vector of the `count` smallest scores; ties fall in a seeded random order.
 
     >>> lowest(torch.tensor([3.0, 1.0, 2.0]), 2, seed=0).tolist()
     [False, True, True]
     """
-    return _outermost(scores, count, seed, among, side=1)
+    return _outermost(scores, count, seed, side=1)
 
 
-def highest(scores: Tensor, count: int, seed: int, among: Tensor | None = None) -> Tensor:
+def highest(scores: Tensor, count: int, seed: int) -> Tensor:
     """The same for the `count` largest scores."""
-    return _outermost(scores, count, seed, among, side=-1)
+    return _outermost(scores, count, seed, side=-1)
 
 
-def _outermost(scores: Tensor, count: int, seed: int, among: Tensor | None, *, side: int) -> Tensor:
+def _outermost(scores: Tensor, count: int, seed: int, *, side: int) -> Tensor:
     """The smallest scores (side 1) or the largest (side -1)."""
     chosen = np.zeros(scores.shape, dtype=bool)
-    chosen[_places(scores.cpu().numpy(), count, seed, None if among is None else among.cpu().numpy(), side)] = True
+    chosen[_places(scores.cpu().numpy(), count, seed, side)] = True
     return torch.from_numpy(chosen).to(scores.device)
 
 
-def _places(values: Any, count: int, seed: int, inside: Any | None, side: int) -> Any:
+def _places(values: Any, count: int, seed: int, side: int) -> Any:
     """Where the `count` outermost values are."""
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    near = _near(values, count, inside, side)
+    near = _near(values, count, side)
     return near[_settle(side * values[near], count, seed)]
 
 
@@ -55,19 +55,14 @@ _AT_A_TIME = 2**18  # edges
 _SAMPLED = 2**16  # values of many
 
 
-def _near(values: Any, count: int, inside: Any | None, side: int) -> Any:
+def _near(values: Any, count: int, side: int) -> Any:
     """Where the `count` outermost values are, with few others: all beyond a guess at the innermost of them.
 
     It only saves sorting: should the guess be too strict, everything is near.
     """
-    every = _sample(values.size)
-    sample = values[every] if inside is None else values[every][inside[every]]
-    guess = side * _guess(side * sample, count, values.size if inside is None else int(np.count_nonzero(inside)))
+    guess = side * _guess(side * values[_sample(values.size)], count, values.size)
     near = np.flatnonzero(values <= guess if side > 0 else values >= guess)
-    near = near if inside is None else near[inside[near]]
-    if len(near) >= count:
-        return near
-    return np.arange(values.size) if inside is None else np.flatnonzero(inside)
+    return near if len(near) >= count else np.arange(values.size)
 
 
 def _sample(size: int) -> slice:

@@ -83,3 +83,24 @@ def test_a_disk_that_takes_no_more_is_one_clear_line(tmp_path: Path) -> None:
     assert "Traceback" not in err
     assert not (tmp_path / "run" / "metrics.json").exists()
     assert not list((tmp_path / "run").rglob(".*.part*")), "a torn file was left behind"
+
+
+def test_output_that_takes_no_more_is_told() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    command = [sys.executable, "-m", "fastglt", "methods", "--json"]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "error: cannot write the result (No space left on device)\n"
+
+
+def test_what_the_machine_refuses_is_not_taken_for_the_output(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastglt.kernels.table import Table
+
+    Table.of_machine.cache_clear()  # another test may have read it
+    folder = "a" * 300
+    monkeypatch.setenv("FASTGLT_CACHE", f"/tmp/{folder}")
+    result = cli("tune", "--show")
+    assert result.code == 1
+    assert f"cannot read '/tmp/{folder}/kernels.json': " in result.err.replace("\n", "")

@@ -1,5 +1,6 @@
 """The command line: one file per command."""
 
+import errno
 import inspect
 import os
 import sys
@@ -61,6 +62,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 _add("tune", tune.tune, tune.EXAMPLES)
 
+_OUTPUT_FAILS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # closed, or full
 _NO_MEMORY = "not enough memory; try a smaller --hidden or a smaller graph"
 
 
@@ -89,7 +91,9 @@ def main() -> None:
         if not is_out_of_memory(error):
             raise
         _fail(_NO_MEMORY, 1)
-    except OSError as error:  # standard output is closed, or its disk is full
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_FAILS:
+            _fail(f"the machine refuses: {error}", 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(f"cannot write the result ({error.strerror})", 1)
 

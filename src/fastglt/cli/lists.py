@@ -73,12 +73,18 @@ def read_seeds(text: str) -> list[int]:
 
 
 def read_names(name: str, text: str) -> list[str]:
-    """Names with commas between, each once.
+    """Names with commas between, each once; the commas within a synthetic graph's recipe belong to it.
 
-    >>> read_names("rule", "plain, non-inferior, plain")
-    ['plain', 'non-inferior']
+    >>> read_names("datasets", "cora, synthetic:nodes=60,edges=90,digits,cora")
+    ['cora', 'synthetic:nodes=60,edges=90', 'digits']
     """
-    return list(dict.fromkeys(_parts(name, text)))
+    names: list[str] = []
+    for part in _parts(name, text):
+        if names and names[-1].lower().startswith("synthetic:") and re.fullmatch(r"\w+=[\d.]*", part):
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return list(dict.fromkeys(names))
 
 
 def _parts(name: str, text: str) -> list[str]:

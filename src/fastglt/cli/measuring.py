@@ -1,7 +1,6 @@
 """What the commands of `fastglt bench` share: pairs to measure, and rows that are kept once they are there."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store
+from fastglt.cli.lists import read_names
 from fastglt.cli.options import build_experiment
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import unknown_name
 
 if TYPE_CHECKING:
     from fastglt.bench import Note
@@ -84,8 +84,8 @@ class Pairs:
         }
         return [
             build_experiment(dataset=dataset, model=model, training=budget, options={}, **self.settings, **machine)
-            for dataset in names_in("datasets", "digits" if self.datasets is None else self.datasets)
-            for model in names_in("models", self.models)
+            for dataset in read_names("datasets", "digits" if self.datasets is None else self.datasets)
+            for model in read_names("models", self.models)
         ]
 
 
@@ -163,23 +163,6 @@ def _entry(about: Mapping[str, Any], what: Mapping[str, str], row: "Row", out: P
     place = None if out is None else str(out.absolute())
     command = f"bench {about['command']}"
     return Entry(key=key_of(settings), kind="bench", command=command, settings=settings, metrics=row, folder=place)
-
-
-def names_in(what: str, text: str) -> list[str]:
-    """What stands between the commas; those within a synthetic graph's recipe belong to it.
-
-    >>> names_in("datasets", "cora, synthetic:nodes=60,edges=90,digits,cora")
-    ['cora', 'synthetic:nodes=60,edges=90', 'digits']
-    """
-    names: list[str] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        if names and names[-1].lower().startswith("synthetic:") and re.fullmatch(r"\w+=[\d.]*", part):
-            names[-1] += f",{part}"
-        else:
-            names.append(part)
-    if not names:
-        raise InputError(f"{what} must name at least one (got '{text}')")
-    return list(dict.fromkeys(names))
 
 
 def _machine_line(machine: dict[str, Any]) -> str:

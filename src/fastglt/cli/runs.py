@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.lists import read_seeds
+from fastglt.cli.lists import read_names, read_seeds
 from fastglt.errors import InputError, require
 from fastglt.storage import disk_errors
 
@@ -98,11 +98,16 @@ def _names(text: str, column: str, rows: list[Row]) -> list[str]:
     """What stands between the commas; a name that has some itself, as generated graphs have, stays whole."""
     if any(row[column] == text for row in rows):
         return [text]
-    if column == "dataset" and text.startswith("synthetic:"):
-        from fastglt.data.synthetic import Recipe
+    return [_in_full(name) if column == "dataset" else name for name in read_names(column, text)]
 
-        return [str(Recipe.parse(text.removeprefix("synthetic:")))]  # with what was left out
-    return [part.strip() for part in text.split(",")]
+
+def _in_full(dataset: str) -> str:
+    """A generated graph as runs record it, with what was left out."""
+    if not dataset.startswith("synthetic:"):
+        return dataset
+    from fastglt.data.synthetic import Recipe
+
+    return str(Recipe.parse(dataset.removeprefix("synthetic:")))
 
 
 def _say(

@@ -82,8 +82,8 @@ class Table:
     def forget() -> Path | None:
         """Remove what was kept for this machine; None if there was nothing."""
         path = _path()
-        existed = path.exists()
         with disk_errors(path, "remove"):
+            existed = path.exists()
             path.unlink(missing_ok=True)
         Table.of_machine.cache_clear()
         return path if existed else None
@@ -93,11 +93,9 @@ class Table:
     def of_machine() -> "Table":
         """The table that `fastglt tune` has measured here, or the one that comes with fastglt."""
         path = _path()
-        if not path.exists():
-            return Table()
         try:
             with disk_errors(path, "read"):
-                return Table.from_dict(json.loads(path.read_text()))
+                return Table.from_dict(json.loads(path.read_text())) if path.exists() else Table()
         except ValueError as error:  # also InputError
             raise InputError(f"'{path}' is damaged ({error}); run `fastglt tune` again or remove it") from None
 
