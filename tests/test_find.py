@@ -199,11 +199,9 @@ class TestDistilled:
         with pytest.raises(InputError, match="distill must not be negative"):
             quick_ticket(distill=-1.0)
 
-    def test_a_method_keeps_an_option_of_that_name(self) -> None:
-        own = quick_ticket(method="teddy", distill=0.5, isolated=False)
-        assert (own.config["options"]["distill"], "distill" in own.config["budget"]) == (0.5, False)
-        taught = quick_ticket(method="teddy", budget=self.taught, isolated=False)
-        assert (taught.config["options"]["distill"], taught.config["budget"]["distill"]) == (5.0, 2.0)
+    def test_a_method_with_a_teacher_of_its_own_keeps_it(self) -> None:
+        ticket = quick_ticket(method="teddy", distill=2.0, imitation=0.5, isolated=False)
+        assert (ticket.config["options"], ticket.config["budget"]["distill"]) == ({"imitation": 0.5}, 2.0)
 
     @pytest.mark.parametrize("name", USER_MODELS)
     def test_users_models_are_taught_as_well(self, name: str) -> None:

@@ -4,7 +4,7 @@ A distilled ticket has a teacher before all that, the dense network, and a secon
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from torch import nn
 from fastglt.errors import require
 from fastglt.fitting import as_network
 from fastglt.masks import Masks
-from fastglt.methods import Budget, Method, Targets, lookup, make
+from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import Backbone, Network, PyGNetwork, build
 from fastglt.phases import (
     DENSE,
@@ -76,17 +76,14 @@ def find_ticket(
 
     With ``distill=1.0`` the ticket is a distilled one: the dense network is trained first, from the same Θ0, and
     what it says about every node teaches search and isolation, with that weight in the loss; `evaluate` then
-    compares with the plain dense network and with one that was taught in the same way. For a method that has an
-    option of that name, as TEDDY has, it is that option, and ``budget=Budget(distill=1.0)`` asks for the teacher.
+    compares with the plain dense network and with one that was taught in the same way.
 
     PyTorch's random numbers belong to the whole process: run several searches at a time in processes, not in
     threads, and start these anew (multiprocessing's "spawn" or "forkserver"), as threads do not survive a fork.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     budget = budget or Budget()
-    if distill is not None and any(field.name == "distill" for field in fields(lookup(method))):
-        options["distill"] = distill
-    elif distill is not None:
+    if distill is not None:
         budget = replace(budget, distill=distill)
     chosen = make(method, targets=targets, budget=budget, **options)
     task = Task.from_data(data, metric=metric).to(device)

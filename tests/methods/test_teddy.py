@@ -122,7 +122,7 @@ class TestProjection:
 
 class TestDistillation:
     def test_the_student_is_taught_about_all_nodes(self) -> None:
-        training, method = taught(0.5, 0.9, distill=3.0)
+        training, method = taught(0.5, 0.9, imitation=3.0)
         assert method.wants_all_nodes(training)
         logits = randn(30, 3, seed=5)
         extra = method.extra_loss(training, logits)
@@ -136,14 +136,14 @@ class TestDistillation:
         assert method.extra_loss(training, randn(12, 3)) is None
 
     def test_without_weight_there_is_none(self) -> None:
-        training, method = taught(0.5, 0.9, distill=0.0)
+        training, method = taught(0.5, 0.9, imitation=0.0)
         assert not method.wants_all_nodes(training)
         assert method.extra_loss(training, randn(12, 3)) is None
 
     def test_it_brings_the_student_closer_to_the_teacher(self) -> None:
         distances = []
         for weight in (0.0, 10.0):
-            training, _ = taught(0.3, 0.5, epochs=20, distill=weight)
+            training, _ = taught(0.3, 0.5, epochs=20, imitation=weight)
             training.network.eval()
             distances.append(float(distillation_loss(training.logits(None).detach(), training.memory["teacher"])))
         assert distances[1] < 0.7 * distances[0]
@@ -162,5 +162,5 @@ def test_stages_and_epochs() -> None:
 
 @pytest.mark.parametrize("value", [-1.0, float("nan")])
 def test_a_negative_weight_is_refused(value: float) -> None:
-    with pytest.raises(InputError, match=rf"distill must not be negative \(got {value}\)"):
-        teddy(0.1, 0.1, distill=value)
+    with pytest.raises(InputError, match=rf"imitation must not be negative \(got {value}\)"):
+        teddy(0.1, 0.1, imitation=value)

@@ -29,10 +29,10 @@ class TEDDY(Method):
     summary = "edges cut by degrees, weights by projection at every step, taught by the dense network"
     paper = "Seo et al., TEDDY: Trimming Edges with Degree-based Discrimination strategY, ICLR 2024"
 
-    distill: float = 5.0  # weight of KL(teacher ‖ student) in the loss [lambda]
+    imitation: float = 5.0  # weight of KL(teacher ‖ student) in the loss [lambda]
 
     def __post_init__(self) -> None:
-        require("not be negative", distill=self.distill)
+        require("not be negative", imitation=self.imitation)
 
     @property
     def epochs(self) -> int:
@@ -55,13 +55,13 @@ class TEDDY(Method):
 
     def wants_all_nodes(self, training: Training) -> bool:
         """The student is taught about all of them."""
-        return training.stage == STUDENT and self.distill > 0
+        return training.stage == STUDENT and self.imitation > 0
 
     def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
         """How far the student is from its teacher."""
         if not self.wants_all_nodes(training):
             return None
-        return self.distill * distillation_loss(logits, training.memory[TEACHER])
+        return self.imitation * distillation_loss(logits, training.memory[TEACHER])
 
     def after_step(self, training: Training) -> None:
         """Project the student's weights."""
