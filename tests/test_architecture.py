@@ -67,6 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "seeds": set(),
     "process": set(),
+    "modes": set(),
     "tables": set(),
     "wording": set(),
     "container": set(),
@@ -85,7 +86,7 @@ ALLOWED: dict[str, set[str]] = {
     "features": {"kernels"},
     "forests": {"seeds"},
     "scores": {"errors", "features", "graph", "kernels", "schedules", "seeds"},
-    "task": {"errors", "features", "graph"},
+    "task": {"errors", "features", "graph", "seeds"},
     "models": {"errors", "features", "graph", "kernels", "masks", "messages", "seeds"},
     "records": {"masks"},
     "hooks": {"training"},  # for types only
@@ -97,25 +98,36 @@ ALLOWED: dict[str, set[str]] = {
     "outputs": {"models", "records", "training"},
     "checkpoint": {"container", "masks", "records", "training"},
     "methods": {
-        *("distillation", "errors", "forests", "hooks", "masks", "outputs", "records", "schedules", "scores"),
-        *("seeds", "task", "training", "transport"),
+        *("distillation", "errors", "forests", "hooks", "masks", "models", "outputs", "records", "schedules"),
+        *("scores", "seeds", "task", "training", "transport"),
     },
     "phases": {"distillation", "masks", "methods", "models", "outputs", "records", "seeds", "task", "training"},
     "ticket": {"errors", "features", "graph", "masks", "records", "task", "ticket_file"},  # its file on demand
     "ticket_file": {"container", "errors", "masks", "models", "storage", "ticket"},
     "fitting": {"errors", "masks", "models", "seeds", "task", "ticket"},
     "find": {
-        *("errors", "fitting", "masks", "methods", "models", "phases", "provenance", "records", "task", "ticket"),
-        "training",
+        *("errors", "fitting", "masks", "methods", "models", "modes", "phases", "provenance", "records", "task"),
+        *("ticket", "training"),
     },
     "run_folder": {
         *("checkpoint", "container", "errors", "kernels", "phases", "records", "storage", "training"),
     },
     "judge": {
-        *("container", "distillation", "errors", "fitting", "graph", "masks", "methods", "models", "phases"),
+        *(
+            "container",
+            "distillation",
+            "errors",
+            "fitting",
+            "graph",
+            "masks",
+            "methods",
+            "models",
+            "modes",
+            "phases",
+        ),
         *("scores", "seeds", "store", "task", "ticket", "training", "wording"),
     },
-    "transfer": {"errors", "find", "fitting", "masks", "methods", "models", "phases", "task", "ticket"},
+    "transfer": {"errors", "find", "fitting", "masks", "methods", "models", "modes", "phases", "task", "ticket"},
     "metrics": {"container", "find", "judge", "masks", "methods", "models", "phases", "task", "ticket"},
     "experiment": {
         *("data", "distillation", "errors", "find", "fitting", "kernels", "methods", "metrics", "models", "phases"),
@@ -126,7 +138,8 @@ ALLOWED: dict[str, set[str]] = {
     "extreme": {"errors", "judge", "methods", "phases", "tables", "wording"},
     "serve": {"deploy", "errors", "kernels"},
     "deploy": {
-        *("errors", "features", "fitting", "graph", "kernels", "messages", "models", "storage", "task", "ticket"),
+        *("errors", "features", "fitting", "graph", "kernels", "messages", "models", "modes", "process", "seeds"),
+        *("storage", "task", "ticket"),
     },
     "paper": {"methods"},
     "bench": {

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from fastglt import GAT, GCN, GIN, Budget, InputError, Ticket, evaluate, find_ticket
+from fastglt import GAT, GCN, GIN, Budget, InputError, Ticket, compile_ticket, evaluate, find_ticket
 from fastglt.find import Found, find
 from fastglt.fitting import as_network
 from fastglt.methods import Targets, make
@@ -238,6 +238,12 @@ def test_method_options_are_passed_on() -> None:
             {"model": GCN(FEATURES, 8, CLASSES).double()},
             r"single precision \(got 'layer1.weight' as torch.float64\)",
         ),
+        (
+            {"model": GCN(FEATURES, 8, CLASSES).requires_grad_(False)},
+            r"trained whole \(got 'layer1.weight' with requires_grad=False\)",
+        ),
+        ({"weight_sparsity": torch.tensor(0.5)}, r"weight_sparsity must be a number \(got tensor\(0.5"),
+        ({"graph_sparsity": "0.5"}, r"graph_sparsity must be a number \(got '0.5'\)"),
         ({"graph_sparsity": 1.0}, r"graph_sparsity must lie in \[0, 1\) \(got 1.0\)"),
         ({"weight_sparsity": -0.1}, r"weight_sparsity must lie in \[0, 1\) \(got -0.1\)"),
         ({"graph_sparsity": float("nan")}, "graph_sparsity must lie"),
@@ -261,6 +267,38 @@ def test_numbers_may_be_numpys(tmp_path: Path) -> None:
     again = Ticket.load(tmp_path / "ticket.safetensors")
     assert (again.seed, again.graph_sparsity, again.config["options"]["swap_fraction"]) == (3, 0.5, 0.25)
     assert again.masks == quick_ticket(seed=3, graph_sparsity=0.5, hidden=8, swap_fraction=0.25).masks
+
+
+@pytest.mark.parametrize("model", ["gcn", "gin", "gat", "GraphSAGE"])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu")])
+def test_the_callers_modes_change_nothing(model: str, mode: Any) -> None:
+    data = toy_data()
+    own = seeded(USER_MODELS[model]) if model in USER_MODELS else None
+    expected = quick_ticket(own or model, data)
+    with mode():
+        ticket = quick_ticket(own or model, data)
+        verdict = evaluate(ticket, own, data, seeds=[0])
+        logits = compile_ticket(ticket, data, own).logits()
+    assert ticket.scores == expected.scores
+    assert verdict.ticket_scores == (expected.scores["isolated_test"],)
+    assert logits.dtype == torch.float32
+
+
+@pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
+def test_the_default_type_of_numbers_changes_nothing(model: str, tmp_path: Path) -> None:
+    data, path = toy_data(), tmp_path / "ticket.safetensors"
+    expected = quick_ticket(model, data)
+    torch.set_default_dtype(torch.float64)
+    try:
+        ticket = quick_ticket(model, data)
+        assert {value.dtype for value in ticket.weights.values()} == {torch.float32}
+        assert compile_ticket(expected, data).logits().dtype == torch.float32
+        ticket.save(path)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert ticket.scores == expected.scores
+    expected.save(tmp_path / "expected.safetensors")
+    assert path.read_bytes() == (tmp_path / "expected.safetensors").read_bytes()
 
 
 def test_bad_data_is_refused() -> None:

@@ -42,8 +42,12 @@ def test_a_good_task_is_read() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"x": with_value(float("nan"))}, r"features must be finite \(got nan at node 4, feature 1\)"),
-    ({"x": with_value(float("inf"))}, r"features must be finite \(got inf at node 4, feature 1\)"),
+    ({"x": with_value(float("nan"))}, r"finite in float32 \(got nan at node 4, feature 1\)"),
+    (
+        {"x": with_value(float("nan")).double().nan_to_num(1e39)},
+        r"finite in float32 \(got 1e\+39 at node 4, feature 1\)",
+    ),
+    ({"x": with_value(float("inf"))}, r"finite in float32 \(got inf at node 4, feature 1\)"),
     ({"x": None, "num_nodes": 6}, r"data.x must be a float tensor \[nodes, features\] \(got none\)"),
     ({"x": torch.ones(6)}, r"\[nodes, features\] \(got torch.float32, shape \(6,\)\)"),
     ({"x": torch.ones(6, 2).long()}, r"\[nodes, features\] \(got torch.int64, shape \(6, 2\)\)"),
@@ -194,8 +198,14 @@ def test_features_are_single_precision_in_either_layout() -> None:
 
 
 FROM_TENSORS: list[tuple[dict[str, Any], str]] = [
-    ({"x": csr_tensor(with_value(float("nan")))}, r"features must be finite \(got nan at node 4, feature 1\)"),
-    ({"x": csr_tensor(with_value(float("-inf")))}, r"features must be finite \(got -inf at node 4, feature 1\)"),
+    (
+        {"x": csr_tensor(with_value(float("nan")))},
+        r"finite in float32 \(got nan at node 4, feature 1\)",
+    ),
+    (
+        {"x": csr_tensor(with_value(float("-inf")))},
+        r"finite in float32 \(got -inf at node 4, feature 1\)",
+    ),
     ({"x": csr_tensor(torch.ones(6, 2).long())}, r"\[nodes, features\] \(got torch.int64, shape \(6, 2\)\)"),
     ({"y": torch.tensor([0, 1, 0, 1, 9, 1])}, r"below the number of nodes, 6 \(got 9\)"),
     ({"val_mask": bools()}, r"data.val_mask must select at least one node \(got an empty mask\)"),

@@ -6,7 +6,8 @@ message as one line and exits with the family's code; no traceback.
 
 import difflib
 from collections.abc import Callable, Iterable
-from numbers import Integral
+from numbers import Integral, Real
+from typing import Any
 
 
 class FastGLTError(Exception):
@@ -27,7 +28,7 @@ class MachineError(FastGLTError, RuntimeError):
     exit_code = 1
 
 
-_RULES: dict[str, Callable[[float], bool]] = {  # each false for NaN
+_RULES: dict[str, Callable[[Any], bool]] = {  # each false for NaN
     "be positive": lambda value: value > 0,
     "not be negative": lambda value: value >= 0,
     "be at least 1": lambda value: value >= 1,
@@ -40,7 +41,7 @@ _RULES: dict[str, Callable[[float], bool]] = {  # each false for NaN
 }
 
 
-def require(rule: str, **values: float) -> None:
+def require(rule: str, **values: object) -> None:
     """Refuse a number that breaks a rule.
 
     >>> require("be positive", lr=0.1, decay=0)
@@ -49,8 +50,16 @@ def require(rule: str, **values: float) -> None:
     fastglt.errors.InputError: decay must be positive (got 0)
     """
     for name, value in values.items():
+        if not isinstance(value, Real):
+            raise InputError(f"{name} must be a number (got {value!r})")
         if not _RULES[rule](value):
             raise InputError(f"{name} must {rule} (got {value})")
+
+
+def check_seed(seed: int, name: str = "seed") -> None:
+    """Refuse what random numbers cannot start from."""
+    for rule in ("be a whole number", "not be negative", "lie below 2^63"):
+        require(rule, **{name: seed})
 
 
 def unknown_name(what: str, got: str, known: Iterable[str]) -> InputError:

@@ -151,7 +151,9 @@ class Prepared:
         who does.
         """
         weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_classes)
-        ignorant = Teacher(outputs=torch.zeros(shape, device=self.task.y.device), weight=weight)
+        ignorant = Teacher(
+            outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.y.device), weight=weight
+        )
         teacher = ignorant if weight > 0 else None
         training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
         method.begin(training)

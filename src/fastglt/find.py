@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from fastglt.errors import require
+from fastglt.errors import check_seed
 from fastglt.fitting import as_network
 from fastglt.masks import Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import Backbone, Network, PyGNetwork, build
+from fastglt.modes import ordinary_mode
 from fastglt.phases import (
     DENSE,
     DISTILLED,
@@ -49,6 +50,7 @@ class Found:
     rounds: tuple[Ticket, ...] = ()  # of an iterative method: a ticket for each round, the last one included
 
 
+@ordinary_mode()
 def find_ticket(
     model: nn.Module | str,
     data: "Data",
@@ -108,8 +110,7 @@ def find(
     If the budget has a weight for it, the dense network comes first and teaches the others, and one dense network
     more is taught as the ticket is.
     """
-    for rule in ("be a whole number", "not be negative", "lie below 2^63"):
-        require(rule, seed=seed)
+    check_seed(seed)
     check_targets(network, task, method)
     journal, budget, teacher = journal or Journal(), method.budget, None
     given: dict[str, Any] = {"seed": seed, "journal": journal, "progress": progress}
@@ -158,7 +159,7 @@ def make_ticket(
     unweighted = score_state(network, task, method.budget, best.state, seed=seed, masks=best.masks)
     runs = {"search": best.scores, "search_unweighted": unweighted, **others}
     weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
-    kept = best.masks.edges.kept
+    kept, values = best.masks.edges.kept, task.graph.values_fingerprint
     return Ticket(
         masks=Masks(edges=best.masks.edges, weights=weights),
         weights={name.removeprefix(prefix): value.cpu() for name, value in best.state.items()},
@@ -170,6 +171,7 @@ def make_ticket(
             "targets": asdict(method.targets),
             "budget": method.budget.settings,
             "metric": task.metric,
+            **({"edge_values": values} if prefix and values is not None else {}),
             **config,
         },
         seed=seed,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fastglt.errors import InputError, unknown_name
 from fastglt.masks import Masks
 from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
-from fastglt.seeds import derive, own_random_state
+from fastglt.seeds import derive, own_random_state, own_randomness
 from fastglt.task import Task
 from fastglt.ticket import Ticket
 
@@ -51,6 +51,8 @@ def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
         for name, parameter in network.named_parameters():
             if parameter.dtype != torch.float32:
                 raise InputError(f"fastglt's own models are single precision (got '{name}' as {parameter.dtype})")
+            if not parameter.requires_grad:
+                raise InputError(f"fastglt's own models are trained whole (got '{name}' with requires_grad=False)")
 
 
 def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
@@ -99,7 +101,7 @@ def fresh_start(network: Network, seed: int) -> Network:
     reset = getattr(module, "reset_parameters", None)
     if not callable(reset):
         raise InputError(f"fresh_init needs a model with reset_parameters() (got {type(module).__name__}, without)")
-    with own_random_state(torch.device("cpu")):
+    with own_random_state(torch.device("cpu")), own_randomness(seed):
         torch.manual_seed(seed)
         reset()
     for name in network.prunable:

@@ -76,13 +76,13 @@ class Graph:
             edges=torch.stack([keys // num_nodes, keys % num_nodes]),
             edge_index=columns,
             column_edge=torch.cat([edge_of, loops]),
-            edge_attr=None if edge_attr is None else edge_attr[order],
-            edge_weight=None if edge_weight is None else edge_weight[order],
+            edge_attr=None if edge_attr is None else edge_attr.detach()[order],
+            edge_weight=None if edge_weight is None else edge_weight.detach()[order],
         )
 
     @staticmethod
     def from_data(data: "Data") -> "Graph":
-        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`, edge values included."""
+        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`, edge_attr included."""
         if data.edge_index is None:
             raise InputError("data.edge_index must be a [2, edges] tensor (got none); adj_t alone is not read")
         if type(data.edge_index) is not Tensor:
@@ -115,6 +115,20 @@ class Graph:
         digest = hashlib.sha256(f"fastglt-graph-1 {self.num_nodes} {int(self.directed)}".encode())
         for part in (self.edges, self.loops):
             digest.update(np.ascontiguousarray(part.cpu().numpy(), dtype="<i8").tobytes() + b"|")
+        return digest.hexdigest()
+
+    @cached_property
+    def values_fingerprint(self) -> str | None:
+        """A digest of edge_weight and edge_attr, whatever the order the columns came in; None if there are none."""
+        values = {name: getattr(self, name) for name in ("edge_weight", "edge_attr")}
+        if all(value is None for value in values.values()):
+            return None
+        order = torch.argsort(self.edge_index[0] * self.num_nodes + self.edge_index[1], stable=True)
+        digest = hashlib.sha256()
+        for name, value in values.items():
+            if value is not None:
+                digest.update(f"{name} {tuple(value.shape[1:])} ".encode())
+                digest.update(np.ascontiguousarray(value[order].cpu().numpy(), dtype="<f8").tobytes())
         return digest.hexdigest()
 
     def prune(self, mask: Mask) -> "Graph":

@@ -121,7 +121,11 @@ def weight_masks(kept: Tensor, like: Mapping[str, Tensor]) -> dict[str, Mask]:
 
 def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
     """All tensors as one vector, in the mapping's order, so that they can be ranked globally."""
-    return torch.cat([tensor.flatten() for tensor in tensors.values()]) if tensors else torch.empty(0)
+    return (
+        torch.cat([tensor.flatten() for tensor in tensors.values()])
+        if tensors
+        else torch.empty(0, dtype=torch.float32)
+    )
 
 
 def lay_side_by_side(tensors: Mapping[str, Tensor]) -> None:

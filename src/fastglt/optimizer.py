@@ -85,7 +85,11 @@ class Adam:
         """Which step of a tensor this is, and its moments."""
         if tensor not in self.state:
             first, second = torch.zeros_like(tensor), torch.zeros_like(tensor)
-            self.state[tensor] = {"step": torch.zeros(()), "exp_avg": first, "exp_avg_sq": second}
+            self.state[tensor] = {
+                "step": torch.zeros((), dtype=torch.float32),
+                "exp_avg": first,
+                "exp_avg_sq": second,
+            }
         state = self.state[tensor]
         state["step"] += 1
         return int(state["step"]), (state["exp_avg"], state["exp_avg_sq"])

@@ -26,7 +26,9 @@ def class_scores_and_support(training: Training, at: Snapshot | None = None) -> 
     is large where a node would not be so sure without its neighbour, about 0 where it has many that say the same,
     and negative where the neighbour speaks for another class.
     """
-    score = torch.ones(training.task.graph.num_edges, device=training.task.y.device, requires_grad=True)
+    score = torch.ones(
+        training.task.graph.num_edges, dtype=torch.float32, device=training.task.y.device, requires_grad=True
+    )
     with _network_at(training, at) as network, torch.enable_grad():
         logits: Tensor = network(training.task.x, training.task.graph, score, None)
         named = logits.log_softmax(-1).amax(-1).sum()

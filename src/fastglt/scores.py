@@ -168,6 +168,17 @@ def edge_cosine(graph: Graph, x: Features) -> Tensor:
     return torch.from_numpy(products).to(lengths) / lengths.clamp(min=torch.finfo(lengths.dtype).tiny)
 
 
+def feature_norms(x: Features) -> Tensor:
+    """The norm of each feature over all nodes, relative to their mean.
+
+    >>> feature_norms(Features(torch.tensor([[3.0, 0.0], [4.0, 3.0]]))).tolist()
+    [1.25, 0.75]
+    """
+    squares = torch.bincount(x.csr.indices.long(), x.values.double().square(), minlength=x.num_features)
+    norms = squares.sqrt().float()
+    return norms / norms.mean().clamp(min=torch.finfo(norms.dtype).tiny)
+
+
 def _neighbour_mean(graph: Graph) -> Tensor:
     """Each node's mean of its neighbours' degree^-1/2; 1 without neighbours."""
     degree = graph.degree.clamp(min=1).float()

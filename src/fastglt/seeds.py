@@ -1,7 +1,9 @@
 """Independent random streams from one seed, named by what they are for."""
 
 import hashlib
-from contextlib import AbstractContextManager
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import torch
@@ -21,6 +23,19 @@ def derive(seed: int, *purpose: object) -> int:
 def own_random_state(device: torch.device) -> AbstractContextManager[None]:
     """Let PyTorch's random numbers be seeded within, on the CPU and on a device; the caller's go on afterwards."""
     return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+
+
+@contextmanager
+def own_randomness(seed: int | None) -> Iterator[None]:
+    """Python's and NumPy's global random numbers from a seed, or a fresh one; the caller's go on afterwards."""
+    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(None if seed is None else seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)  # noqa: NPY002
 
 
 def set_random_state(seed: int, device: torch.device) -> None:

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from fastglt.errors import InputError, MachineError, unknown_name
 from fastglt.features import Features
 from fastglt.graph import Graph
+from fastglt.seeds import own_randomness
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -26,7 +27,8 @@ def accuracy(logits: Tensor, labels: Tensor) -> float:
 
 def roc_auc(logits: Tensor, labels: Tensor) -> float:
     """The area under the ROC curve of class 1."""
-    from sklearn.metrics import roc_auc_score
+    with own_randomness(None):  # its import draws from Python's random numbers
+        from sklearn.metrics import roc_auc_score
 
     margin = (logits[:, 1] - logits[:, 0]).cpu().numpy()
     return float(roc_auc_score(labels.cpu().numpy(), margin))
@@ -136,13 +138,11 @@ def features_of(data: Any) -> Tensor:
         raise InputError(f"data.x must be a float tensor [nodes, features] (got {got})")
     if data.num_nodes != x.shape[0]:
         raise InputError(f"data.x must have one row for each of {data.num_nodes} nodes (got {x.shape[0]})")
-    sparse = x.layout == torch.sparse_csr
+    x, given, sparse = x.detach().float(), x, x.layout == torch.sparse_csr
     if not bool(torch.isfinite(x.values() if sparse else x).all()):
-        x = x.to_dense()
-        bad = (~torch.isfinite(x)).nonzero()
-        row, column = bad[0].tolist()
-        raise InputError(f"features must be finite (got {x[row, column].item()} at node {row}, feature {column})")
-    x = x.detach().float()
+        row, column = (~torch.isfinite(x.to_dense())).nonzero()[0].tolist()
+        value = given.to_dense()[row, column].item()
+        raise InputError(f"features must be finite in float32 (got {value} at node {row}, feature {column})")
     return x if sparse else x.contiguous()
 
 

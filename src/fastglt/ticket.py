@@ -117,6 +117,11 @@ class Ticket:
                 f"the ticket was found on another graph, {self.graph_fingerprint[:12]}… "
                 f"(got {graph.fingerprint[:12]}…); pass other_graph=True to use it all the same"
             )
+        users = self.model["name"] == "pyg"  # our own networks do not look at them
+        if users and graph.values_fingerprint != self.config.get("edge_values"):
+            warnings.warn(
+                "the edge values differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
+            )
         if x is not None and x.fingerprint != self.feature_fingerprint:
             warnings.warn(
                 "the features differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3

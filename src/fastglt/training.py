@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from fastglt.distillation import Teacher
@@ -64,6 +64,7 @@ class Training:
         self.hooks = Hooks()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
         lay_side_by_side(self.weights)  # they are ranked as one
+        self._places = {name: _places_of(weight, self.network) for name, weight in self.weights.items()}
         self.edge_score: Tensor | None = None
         self.weight_score: dict[str, Tensor] = {}
         self.gradient_sum: dict[str, Tensor] = {}
@@ -106,7 +107,9 @@ class Training:
         if not soft_edges:
             self.edge_score = None
         elif self.edge_score is None:
-            self.edge_score = torch.ones(self.task.graph.num_edges, device=device, requires_grad=True)
+            self.edge_score = torch.ones(
+                self.task.graph.num_edges, dtype=torch.float32, device=device, requires_grad=True
+            )
         weights = self.weights
         self.weight_score = {n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights}
         self.gradient_sum = zeros_side_by_side(weights) if sum_gradients else {}
@@ -169,7 +172,9 @@ class Training:
             score = score.index_select(0, self._edge_ids)
         if not weights:
             return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
-        return functional_call(self.network, weights, (self.task.x, self.graph, score, nodes))  # type: ignore[no-any-return]
+        given = {place: value for name, value in weights.items() for place in self._places[name]}
+        inputs = (self.task.x, self.graph, score, nodes)
+        return functional_call(self.network, given, inputs, tie_weights=False)  # type: ignore[no-any-return]
 
     @property
     def soft_weights(self) -> dict[str, Tensor]:
@@ -282,6 +287,14 @@ class Training:
     def _moments(self, parameter: Tensor) -> list[Tensor]:
         state = self.optimizer.state.get(parameter, {})
         return [state[key] for key in ("exp_avg", "exp_avg_sq") if key in state]
+
+
+def _places_of(weight: Tensor, network: nn.Module) -> tuple[str, ...]:
+    """Where modules hold a weight, each of them once: PyTorch would not give a place back that it took twice."""
+    found = []
+    for prefix, owner in network.named_modules():
+        found += [f"{prefix}.{name}".lstrip(".") for name, value in owner._parameters.items() if value is weight]
+    return tuple(found)
 
 
 def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:

@@ -12,6 +12,7 @@ from fastglt.fitting import as_network
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
 from fastglt.models import Network, PyGNetwork
+from fastglt.modes import ordinary_mode
 from fastglt.phases import Journal, Progress, train_fixed, train_teacher
 from fastglt.task import Task
 from fastglt.ticket import Ticket
@@ -55,6 +56,7 @@ class Fit:
         return Fit(masks=Masks(edges=kept, weights=weights), edges=edges, matrices=tuple(matrices))
 
 
+@ordinary_mode()
 def transfer_ticket(
     ticket: Ticket,
     model: nn.Module | str,

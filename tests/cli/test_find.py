@@ -227,8 +227,11 @@ def test_a_users_graph_from_a_file(cli: Cli, tmp_path: Path) -> None:
 
 nowhere = np.zeros(30, dtype=bool)
 BAD_DATA: dict[str, tuple[dict[str, Array], str]] = {
-    "NaN": ({"x": np.full((30, 5), np.nan, dtype=np.float32)}, "features must be finite (got nan at node 0"),
-    "infinity": ({"x": np.full((30, 5), np.inf, dtype=np.float32)}, "features must be finite (got inf"),
+    "NaN": (
+        {"x": np.full((30, 5), np.nan, dtype=np.float32)},
+        "finite in float32 (got nan at node 0",
+    ),
+    "infinity": ({"x": np.full((30, 5), np.inf, dtype=np.float32)}, "features must be finite in float32 (got inf"),
     "label range": ({"y": np.full(30, 10**6)}, "labels must be"),
     "empty train": ({"train_mask": nowhere}, "train_mask must select at least one node"),
     "empty validation": ({"val_mask": nowhere}, "val_mask must select at least one node"),

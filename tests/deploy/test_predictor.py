@@ -234,6 +234,7 @@ def test_new_nodes_join_with_their_edges(name: str, layout: str, directed: bool)
     if not directed:
         lonely = predictor.with_nodes(new, torch.zeros(2, 0, dtype=torch.int64))
         torch.testing.assert_close(lonely.logits(far), predictor.logits(far))
+        torch.testing.assert_close(predictor.with_nodes(new, [[], []]).logits(), lonely.logits())
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -246,6 +247,10 @@ def test_what_does_not_fit_is_refused() -> None:
         predictor.with_features(torch.rand(7, 8))
     with pytest.raises(InputError, match="finite"):
         predictor.with_features(torch.full((7, 9), torch.nan))
+    with pytest.raises(InputError, match="finite in float32"):
+        predictor.with_features(torch.full((7, 9), 1e39, dtype=torch.float64))
+    with pytest.raises(InputError, match=r"must be a dense tensor \(got torch.sparse_coo\)"):
+        predictor.with_features(torch.rand(7, 9).to_sparse())
     with pytest.raises(InputError, match=r"one of the new nodes, 7 … 7"):
         predictor.with_nodes(torch.rand(1, 9), both_ways([(0, 5)]))
     with pytest.raises(InputError, match="node ids"):
@@ -383,7 +388,7 @@ def test_data_that_cannot_be_used_is_refused() -> None:
     lost.x[3, 1] = torch.nan
     for wrong, message in [
         (bare, r"data.x must be a float tensor \[nodes, features\] \(got none\)"),
-        (lost, r"features must be finite \(got nan at node 3, feature 1\)"),
+        (lost, r"features must be finite in float32 \(got nan at node 3, feature 1\)"),
         ({"x": data.x}, r"data must be a torch_geometric.data.Data \(got dict\)"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -1,8 +1,11 @@
 """Trainings, paired by seed, from the same start."""
 
+import json
+import random
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -113,6 +116,17 @@ def test_a_users_ticket_refuses_another_model(user_ticket: Ticket, model: Any, r
 def test_seeds_must_differ_and_be_there(ticket: Ticket, seeds: list[int]) -> None:
     with pytest.raises(InputError, match="at least one seed, and none twice"):
         evaluate(ticket, None, toy_data(), seeds=seeds)
+
+
+@pytest.mark.parametrize("seeds", ["01", [0.5, 2], [-1, 2], [2**63]])
+def test_seeds_are_whole_numbers(ticket: Ticket, seeds: Any) -> None:
+    with pytest.raises(InputError, match="seeds must"):
+        evaluate(ticket, None, toy_data(), seeds=seeds)
+
+
+def test_seeds_may_be_numpys(ticket: Ticket) -> None:
+    verdict = evaluate(ticket, None, toy_data(), seeds=np.arange(2))
+    assert json.loads(json.dumps(verdict.as_dict()))["seeds"] == [0, 1]
 
 
 def test_another_graph_or_other_features(ticket: Ticket) -> None:
@@ -254,6 +268,21 @@ def test_a_users_model_draws_a_fresh_start_itself(user_ticket: Ticket) -> None:
     assert evaluate(user_ticket, model, toy_data(), seeds=[3], fresh_init=True) == evaluate(
         user_ticket, seeded(USER_MODELS["GraphSAGE"], seed=5), toy_data(), seeds=[3], fresh_init=True
     )
+
+
+def test_whatever_a_fresh_start_draws_from_the_seed_decides() -> None:
+    class DrawsElsewhere(HandWritten):
+        def reset_parameters(self) -> None:
+            drawn = np.random.rand(*self.weight.shape) + random.random()  # noqa: NPY002
+            self.weight = torch.nn.Parameter(torch.from_numpy(drawn).float())
+
+    model, data = seeded(DrawsElsewhere), toy_data()
+    ticket = quick_ticket(model, data)
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    one, two = (evaluate(ticket, model, data, seeds=[0, 1], fresh_init=True) for _ in range(2))
+    assert one == two
+    assert random.getstate() == states[0]
+    np.testing.assert_equal(np.random.get_state(), states[1])  # noqa: NPY002
 
 
 @pytest.mark.parametrize(

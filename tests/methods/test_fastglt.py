@@ -14,6 +14,7 @@ from fastglt.models import GCN
 from fastglt.task import Task
 from fastglt.training import Training, train
 from tests.helpers import BUDGET, GRID, both_ways, counts, method_of, randn, training_of
+from tests.toy_data import USER_MODELS, quick_ticket
 
 
 def fastglt(graph: float, weight: float, *, budget: Budget = BUDGET, **options: Any) -> FastGLT:
@@ -156,12 +157,12 @@ def kept_of(*indices: int) -> Tensor:
     return kept
 
 
-def by_hand(edges: Sequence[int] = (0, 1, 6, 7)) -> Training:
+def by_hand(edges: Sequence[int] = (0, 1, 6, 7), x: Tensor | None = None) -> Training:
     """In the denoising stage, with half of the edges and of the weights, all numbers chosen."""
     nodes = torch.arange(6)
     task = Task(
         graph=Graph.from_edge_index(both_ways(EDGES), num_nodes=6),
-        x=Features(randn(6, 2)),
+        x=Features(randn(6, 2) if x is None else x),
         y=nodes % 2,
         train=nodes[:2],
         val=nodes[2:4],
@@ -216,6 +217,13 @@ class TestDenoise:
         kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
         assert torch.equal(kept, kept_of(0, 5, 3, 7))
 
+    def test_weights_of_a_faint_feature_have_little_effect(self) -> None:
+        # The first feature has a fifth of the mean norm: its 0.5 and 0.05 count 0.1 and 0.01 beside 0.3 and 0.9.
+        training = by_hand(x=torch.tensor([[1.0, 9.0]]).repeat(6, 1))
+        fastglt(0.5, 0.5, swap_fraction=0.7, weight_score="effect").denoise(training, interval=1)
+        kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
+        assert torch.equal(kept, kept_of(4, 5, 3, 7))
+
     def test_a_regrown_weight_starts_at_zero(self) -> None:
         values = flatten(self.denoised().weights).detach()
         assert torch.equal(values, torch.tensor([0.5, 0, 0, 0, 0, -0.9, 0, 0]))
@@ -269,11 +277,25 @@ def moments(training: Training, parameter: Tensor) -> list[Tensor]:
 
 
 class TestOptions:
+    @pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
+    def test_effect_is_known_of_every_backbone(self, model: str) -> None:
+        by_size, by_effect = (
+            quick_ticket(model, method="forest", weight_score=score, budget=BUDGET) for score in ("size", "effect")
+        )
+        assert by_effect.masks.weights_kept == by_size.masks.weights_kept
+        assert by_effect.masks.weights != by_size.masks.weights
+        assert by_effect.config["options"]["weight_score"] == "effect"
+
+    def test_of_a_users_model_it_is_not(self) -> None:
+        with pytest.raises(InputError, match=r"weight_score must be size for a model of your own \(got effect\)"):
+            quick_ticket(USER_MODELS["GCN"](), weight_score="effect")
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"start": "rand"}, r"unknown start \(got 'rand'\); did you mean 'random'\? Known: oneshot, random"),
             ({"edge_score": "degre"}, r"unknown edge score \(got 'degre'\); did you mean 'degree'\?"),
+            ({"weight_score": "effects"}, r"unknown weight score \(got 'effects'\); did you mean 'effect'\?"),
             ({"swap_fraction": 2.0}, r"swap_fraction must lie in \[0, 1\] \(got 2.0\)"),
             ({"decay": -1.0}, r"decay must be positive \(got -1.0\)"),
             ({"ramp": 0.0}, r"ramp must lie in \(0, 1\] \(got 0.0\)"),
@@ -290,5 +312,6 @@ class TestOptions:
             "swap_fraction": 0.3,
             "decay": 1.0,
             "edge_score": "degree",
+            "weight_score": "size",
             "ramp": 0.8,
         }

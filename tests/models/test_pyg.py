@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.explain.algorithm.utils import set_masks
@@ -18,6 +19,9 @@ from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.models import PyGNetwork
 from fastglt.models.pyg_checks import default_prunable
+from fastglt.task import Task
+from fastglt.ticket import OtherFeaturesWarning
+from fastglt.training import Recipe, Training
 from tests.helpers import both_ways, drop, randn
 from tests.toy_data import (
     CLASSES,
@@ -444,6 +448,67 @@ class ExtraState(Single):
         return {"steps": 1}
 
 
+class OneWay(Single):
+    def state_dict(self, *args: Any, **keywords: Any) -> Any:
+        return {**super().state_dict(*args, **keywords), "more": torch.ones(1)}
+
+
+class Checkpointed(Single):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return checkpoint(self.conv, x, edge_index, use_reentrant=False)
+
+
+class Deep(nn.Module):
+    """Reentrant checkpoints, as PyG has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(IN, 8), nn.Linear(8, OUT)
+        self.block = pyg.DeepGCNLayer(pyg.GCNConv(8, 8), nn.LayerNorm(8), nn.ReLU(), ckpt_grad=True)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return self.last(self.block(self.first(x), edge_index))
+
+
+class PassingMean(Single):
+    mean: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(OUT), persistent=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        out = self.conv(x, edge_index)
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * out.detach().mean(0)
+        return out - self.mean
+
+
+class Closure(Single):
+    def __init__(self) -> None:
+        super().__init__()
+        self.readout = nn.Linear(OUT, OUT)
+        self.mix: Callable[[Tensor], Tensor] = lambda h: self.readout(h).relu()
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return self.mix(self.conv(x, edge_index))
+
+
+class Embeds(Single):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(NODES, IN, sparse=True)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return self.conv(x + self.table(torch.arange(NODES)), edge_index)
+
+
+def complex_numbers() -> nn.Module:
+    model = Single()
+    model.phase = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    return model
+
+
 def hetero() -> nn.Module:
     model = pyg.GraphSAGE((IN, IN), 8, num_layers=2, out_channels=OUT)
     return pyg.to_hetero(model, (["paper"], [("paper", "cites", "paper")]))  # type: ignore[no-any-return]
@@ -494,7 +559,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "features": (lambda: pyg.GCN(IN + 1, 8, 2, OUT), "must run on this data"),
     "frozen": (frozen, "trainable parameters"),
     "extra state": (ExtraState, r"must consist of tensors \(got dict in '_extra_state'\)"),
-    "spectral norm": (spectral, "must load the state that it gives"),
+    "spectral norm": (spectral, r"the parameters themselves \(got a parametrized ParametrizedLinear\)"),
+    "one way": (OneWay, "must load the state that it gives"),
+    "checkpoints": (Checkpointed, "runs again in the backward pass"),
+    "reentrant": (Deep, "activation checkpointing has to be turned off"),
+    "passing buffer": (PassingMean, r"must be persistent \(got 'mean', which is not\)"),
+    "closure": (Closure, r"parameters of its own \(got one of shape \(3.*\) that is not\)"),
+    "sparse gradients": (Embeds, r"must be dense \(got a sparse one of 'table.weight'"),
+    "complex": (complex_numbers, r"float32 or float64 \(got torch.complex64 in 'phase'\)"),
 }
 
 
@@ -518,6 +590,105 @@ def test_a_model_that_cannot_be_copied_is_refused() -> None:
 def test_without_pruned_edges_a_model_may_do_what_it_likes_with_them(build: Callable[[], nn.Module]) -> None:
     ticket = quick_ticket(seeded(build), graph_sparsity=0.0)
     assert (ticket.graph_sparsity, ticket.weight_sparsity) == (0.0, 0.5)
+
+
+@pytest.mark.parametrize("build", [Checkpointed, Deep])
+def test_a_model_that_runs_again_is_refused_without_pruned_edges_too(build: Callable[[], nn.Module]) -> None:
+    with pytest.raises(InputError, match="activation checkpointing has to be turned off"):
+        quick_ticket(seeded(build), graph_sparsity=0.0)
+
+
+class Repeats(nn.Module):
+    """One layer under several names, and one weight in two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(IN, 8), nn.Linear(8, OUT)
+        conv = pyg.GCNConv(8, 8)
+        self.convs = nn.ModuleList([conv] * 3)
+        self.other = pyg.SAGEConv(8, 8, root_weight=False)
+        self.other.lin_l.weight = conv.lin.weight
+        self.again = self.other
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        h = self.first(x)
+        for conv in (*self.convs, self.other, self.again):
+            h = conv(h, edge_index).relu()
+        return self.last(h)
+
+
+@pytest.mark.parametrize("method", ["fastglt", "forest", "ugs", "adaglt", "snip", "teddy"])
+def test_a_layer_under_several_names_is_pruned_under_all_of_them(method: str) -> None:
+    model, data = seeded(Repeats), toy_data()
+    ticket = quick_ticket(model, data, method=method)
+    assert set(ticket.masks.weights) == {"first.weight", "last.weight", "convs.0.lin.weight"}
+    kept = ticket.masks.weights["convs.0.lin.weight"].kept
+    for name in ("convs.0.lin.weight", "convs.2.lin.weight", "other.lin_l.weight", "again.lin_l.weight"):
+        assert not bool(ticket.weights[name][~kept].any())
+        assert torch.equal(ticket.weights[name], ticket.weights["convs.0.lin.weight"])
+    masked = copy.deepcopy(model).eval()
+    masked.load_state_dict(dict(ticket.weights))
+    logits = masked(data.x, ticket.prune(data).edge_index)
+    test = data.test_mask
+    accuracy = float((logits.argmax(1)[test] == data.y[test]).float().mean())
+    assert accuracy == pytest.approx(ticket.scores["search_unweighted_test"])
+
+
+def test_soft_weights_are_in_force_wherever_a_layer_is_used() -> None:
+    """Softened to zero in every place, the shared weight leaves a readout of nothing but biases."""
+    network = PyGNetwork(seeded(Repeats))
+    training = Training(network, Task.from_data(toy_data()), Recipe(), seed=0)
+    training.begin_stage("soft", soft_weights=True)
+    with torch.no_grad():
+        training.weight_score["module.convs.0.lin.weight"].zero_()
+    training.network.eval()
+    assert torch.allclose(training.logits(None).std(0), torch.zeros(OUT), atol=1e-6)
+    after = training.network.get_parameter("module.convs.0.lin.weight")
+    assert after is training.weights["module.convs.0.lin.weight"]
+
+
+def test_a_weight_may_be_tied_to_an_embedding() -> None:
+    class Tied(Single):
+        def __init__(self) -> None:
+            super().__init__()
+            self.names, self.readout = nn.Embedding(OUT, OUT), nn.Linear(OUT, OUT)
+            self.readout.weight = self.names.weight
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+            return self.readout(self.conv(x, edge_index))
+
+    model, data = seeded(Tied), toy_data()
+    ticket = quick_ticket(model, data)
+    assert "readout.weight" in ticket.masks.weights
+    assert evaluate(ticket, model, data, seeds=[0]).n == 1
+
+
+def test_edge_values_that_are_trained_elsewhere_are_numbers_here() -> None:
+    weight = per_edge()
+    plain, trained = (toy_data(edge_weight=value) for value in (weight, weight.clone().requires_grad_()))
+    one, two = (quick_ticket(seeded(basic, pyg.GCN), data) for data in (plain, trained))
+    assert one.scores == two.scores
+    assert trained.edge_weight.grad is None
+
+
+def test_other_edge_values_are_told() -> None:
+    data, model = toy_data(edge_weight=per_edge()), seeded(basic, pyg.GCN)
+    ticket = quick_ticket(model, data)
+    order = torch.randperm(data.num_edges, generator=torch.Generator().manual_seed(0))
+    shuffled = toy_data(edge_weight=data.edge_weight[order])
+    shuffled.edge_index = data.edge_index[:, order]
+    ticket.prune(shuffled)  # the same values, in another order
+    for other in (toy_data(edge_weight=2 * data.edge_weight), toy_data()):
+        with pytest.warns(OtherFeaturesWarning, match="edge values differ"):
+            ticket.prune(other)
+
+
+def test_arguments_may_be_positional_only() -> None:
+    class Positional(Single):
+        def forward(self, x: Tensor, edge_index: Tensor, /) -> Any:
+            return self.conv(x, edge_index)
+
+    assert quick_ticket(seeded(Positional)).scores == quick_ticket(seeded(Single)).scores
 
 
 def test_heterogeneous_data_is_refused() -> None:

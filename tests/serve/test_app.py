@@ -9,7 +9,7 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 from torch import Tensor
-from torch_geometric.nn import GraphSAGE
+from torch_geometric.nn import GCNConv, GraphSAGE
 
 import fastglt
 from fastglt import InputError, compile_ticket
@@ -201,6 +201,23 @@ def test_a_users_own_model_is_served() -> None:
         grown = predictor.with_nodes(torch.ones(1, 6), torch.tensor([[30], [2]]))
         found = ask(client, new_nodes={"features": [[1, 1, 1, 1, 1, 1]], "edges": [[30, 2]]})
         assert found["classes"] == grown.predict([30]).tolist()
+
+
+def test_a_model_that_is_made_for_its_nodes_says_that_it_takes_no_more() -> None:
+    class Bound(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.conv = torch.nn.Embedding(30, 6), GCNConv(6, 3)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+            return self.conv(x + self.table.weight, edge_index)
+
+    data, model = toy_data(), Bound()
+    predictor = compile_ticket(quick_ticket(model, data, isolated=False), data, model)
+    with TestClient(make_app(predictor)) as client:
+        response = client.post("/predict", json={"new_nodes": {"features": [[1, 1, 1, 1, 1, 1]]}})
+    assert response.status_code == 422
+    assert response.json()["detail"].startswith("the model must run on this data (got RuntimeError: The size of")
 
 
 class Broken(Predictor):

@@ -16,6 +16,7 @@ from fastglt.features import Features
 from fastglt.fitting import restore_trained
 from fastglt.graph import Graph
 from fastglt.models import Network, PyGNetwork
+from fastglt.modes import ordinary_mode
 from fastglt.task import check_kind, features_of
 from fastglt.ticket import Ticket
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+@ordinary_mode()
 def compile_ticket(
     ticket: Ticket,
     data: "Data",
@@ -105,13 +107,7 @@ def _users_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple
     count = len(plain_layers(found.network.module))
     names = (layout,) * count if isinstance(layout, str) else _checked(layout, count)
     given = None if layout == "fastest" else names
-    try:
-        return compact(found.network.module, found.logits, given)
-    except InputError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"the model must run on this data (got {type(error).__name__}: {reason})") from error
+    return compact(found.network.module, found.logits, given)
 
 
 def _checked(layouts: Sequence[str], count: int) -> tuple[str, ...]:

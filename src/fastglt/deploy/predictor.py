@@ -1,6 +1,7 @@
 """A compiled ticket: class scores for nodes of its graph, for new features, for nodes that came later."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,8 @@ from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph, check_edges
 from fastglt.models import Network, PyGNetwork
+from fastglt.modes import ordinary_mode
+from fastglt.process import is_out_of_memory
 
 _DEPTH = 2  # hops of our backbones
 
@@ -36,6 +39,7 @@ class Predictor:
     trials: Mapping[str, float] | None = None  # milliseconds of the layouts that were tried
     rows: tuple[Rows, ...] | None = None  # the features in these layouts; None: stored when they are needed
 
+    @ordinary_mode()
     @torch.no_grad()
     def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
         """Class scores, one row for each node that is asked for (None: for all).
@@ -44,7 +48,7 @@ class Predictor:
         """
         chosen = None if nodes is None else self._check(nodes)
         if self.program is None:
-            with known(self.x):
+            with known(self.x), _its_own_errors():
                 return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
             return self._finish([rows.product for rows in self._rows])
@@ -61,9 +65,7 @@ class Predictor:
 
     def with_features(self, x: ArrayLike) -> "Predictor":
         """The same with other features for its nodes."""
-        features = torch.as_tensor(x)
-        self._check_features(features, self.graph.num_nodes)
-        new = Features(features.detach().to(self.x.device, torch.float32, copy=True))
+        new = Features(self._as_features(x, self.graph.num_nodes))
         rows = None if self.program is None else tuple(restore(rows, new) for rows in self._rows)
         return replace(self, x=new, rows=rows)
 
@@ -73,12 +75,11 @@ class Predictor:
         They are numbered on from the nodes that are there. Their edges are kept, with a score of 1, and each counts
         once; one column for each is enough in an undirected graph.
         """
-        features, edges = torch.as_tensor(x), torch.as_tensor(edge_index)
-        self._check_features(features, None)
+        features, edges = self._as_features(x, None), torch.as_tensor(edge_index)
+        edges = edges if edges.numel() else edges.long()  # an empty list has no type of its own
         if isinstance(self.network, PyGNetwork):
             _refuse_edge_values(self.graph)
         graph, score = _grow(self.graph, self.score, features.shape[0], edges.to(self.graph.edges.device))
-        features = features.to(self.x.device).float()
         grown = replace(self, graph=graph, score=score, x=self.x.append(features))
         if self.program is None:
             return grown
@@ -137,12 +138,32 @@ class Predictor:
             raise InputError(f"nodes must lie in 0 … {self.graph.num_nodes - 1} (got {int(wrong[0])})")
         return chosen.long().clone()  # hops are remembered by the tensor, which its owner may write into
 
-    def _check_features(self, x: Tensor, rows: int | None) -> None:
+    def _as_features(self, given: ArrayLike, rows: int | None) -> Tensor:
+        """A copy of features that fit, for so many nodes."""
+        x = torch.as_tensor(given)
+        if x.layout != torch.strided:
+            raise InputError(f"the features must be a dense tensor (got {x.layout}); it has to_dense()")
         if x.dim() != 2 or x.shape[1] != self.x.num_features or rows not in (None, x.shape[0]):
             shape = f"[{'nodes' if rows is None else rows}, {self.x.num_features}]"
             raise InputError(f"the features must have shape {shape} (got {list(x.shape)})")
+        x = x.detach().to(self.x.device, torch.float32, copy=True)
         if not bool(torch.isfinite(x).all()):
-            raise InputError("the features must be finite (got NaN or infinity)")
+            raise InputError("the features must be finite in float32 (got NaN or infinity)")
+        return x
+
+
+@contextmanager
+def _its_own_errors() -> Iterator[None]:
+    """What a user's model cannot do with features and nodes that it was not made for."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise InputError(f"the model must run on this data (got {type(error).__name__}: {reason})") from error
 
 
 def _refuse_edge_values(graph: Graph) -> None:

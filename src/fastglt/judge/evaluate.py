@@ -12,12 +12,13 @@ import torch
 from torch import nn
 
 from fastglt.distillation import Teacher
-from fastglt.errors import InputError
+from fastglt.errors import InputError, check_seed
 from fastglt.fitting import check_fits, fresh_start, restore_start
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models import Network, PyGNetwork
+from fastglt.modes import ordinary_mode
 from fastglt.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
 from fastglt.task import Task
 from fastglt.ticket import Ticket, masks_hash, state_hash
@@ -90,6 +91,9 @@ class Contest:
     ) -> Verdict:
         """Train all sides once for each seed, but for what a memory has already, and compare."""
         check_rule(margin, level)
+        for seed in seeds:
+            check_seed(seed, "seeds")
+        seeds = [int(seed) for seed in seeds]
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
         memory = memory or Memory()
@@ -138,7 +142,7 @@ class Contest:
         state = {prefix + name: value for name, value in ticket.weights.items()}
         soft = None
         if ticket.edge_scores is not None:
-            soft = torch.ones(kept.numel()).masked_scatter(kept, ticket.edge_scores)
+            soft = ticket.edge_scores.new_ones(kept.numel()).masked_scatter(kept, ticket.edge_scores)
         found: dict[str, float] = {}
         for run, edge_score in (("search", soft), ("search_unweighted", None)):
             scores = score_state(
@@ -198,6 +202,7 @@ class _Round:
         )
 
 
+@ordinary_mode()
 def evaluate(
     ticket: Ticket,
     model: nn.Module | str | None,

@@ -47,9 +47,9 @@ class AdaGLT(Method):
         """Train thresholds and scores for whatever is to be pruned; little is, at first."""
         extra: dict[str, Tensor] = {}
         if self.targets.graph_sparsity > 0:
-            extra |= {EDGES: torch.zeros(()), **self._scorer(training)}
+            extra |= {EDGES: _zeros(), **self._scorer(training)}
         if self.targets.weight_sparsity > 0:
-            extra |= {WEIGHTS + name: torch.zeros(()) for name in training.weights}
+            extra |= {WEIGHTS + name: _zeros() for name in training.weights}
             training.memory = {UNIT: flatten(training.weights).detach().abs().mean()}
         training.begin_stage(SEARCH, extra=extra)
 
@@ -127,9 +127,13 @@ class AdaGLT(Method):
         features, columns = task.x.num_features, width * (2 if task.graph.directed else 1)
         return {
             SCORER + "ends": uniform((features, columns), features**-0.5, derive(training.seed, "scorer", "ends")),
-            SCORER + "bias": torch.zeros(width),
+            SCORER + "bias": _zeros(width),
             SCORER + "out": uniform((width,), width**-0.5, derive(training.seed, "scorer", "out")),
         }
+
+
+def _zeros(*shape: int) -> Tensor:
+    return torch.zeros(shape, dtype=torch.float32)
 
 
 def edge_scores(training: Training) -> Tensor:

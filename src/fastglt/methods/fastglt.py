@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fastglt.errors import unknown_name
+from fastglt.errors import InputError, unknown_name
 from fastglt.masks import as_vector
 from fastglt.methods.agreement import ForestRule
 from fastglt.methods.base import (
@@ -23,13 +23,15 @@ from fastglt.methods.base import (
     train_soft_masks,
     train_sparse,
 )
+from fastglt.models.base import Backbone, Linear
 from fastglt.records import Snapshot
 from fastglt.schedules import SwapSchedule, intermediate_sparsity
-from fastglt.scores import EDGE_POTENTIALS, swapped
+from fastglt.scores import EDGE_POTENTIALS, feature_norms, swapped
 from fastglt.seeds import derive
 from fastglt.training import Training
 
 STARTS = ("oneshot", "random")
+WEIGHT_SCORES = ("size", "effect")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +46,14 @@ class FastGLT(Method):
     swap_fraction: float = 0.3  # share of kept elements offered for a swap at first [tau]
     decay: float = 1.0  # how fast that share falls [kappa]
     edge_score: str = "degree"  # which pruned edges return first: low degree, or the paper's similarity; or forest
+    weight_score: str = "size"  # which kept weights are noise: the smallest, or those of least effect on a layer
     ramp: float = 0.8  # share of the intervals after which the target is reached; the paper's is 1
 
     def begin(self, training: Training) -> None:
         """Stage 1 trains soft masks; a random start cuts at once, and only warms the weights up."""
+        if self.weight_score == "effect" and not isinstance(training.network, Backbone):
+            remedy = "fastglt's own models know what theirs read"
+            raise InputError(f"weight_score must be size for a model of your own (got effect); {remedy}")
         if self.start == "random":
             cut_random(training, *self._one_shot_sparsities())
             train_sparse(training, self.targets, stage="warm-up", soft_edges=self.forest is None)
@@ -95,13 +101,24 @@ class FastGLT(Method):
             before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
             _start_at_mean(training.edge_score, regrown=edges & ~before, kept=before)
         if any(weight_swap):
-            strength, potential = as_vector(training.weights), as_vector(training.gradient_sum)
+            strength, potential = self.weight_strength(training), as_vector(training.gradient_sum)
             weights = swapped(weights, weight_swap, strength=strength, potential=potential, seed=seed)
         set_masks(training, edges, weights)
         for total in training.gradient_sum.values():
             total.zero_()
         if training.epoch == self.epochs and any(edge_swap + weight_swap):
             training.measure("final")
+
+    def weight_strength(self, training: Training) -> Tensor:
+        """The size of each weight; as its effect, times the norm of the feature that it reads, if it reads one."""
+        if self.weight_score == "size":
+            return as_vector(training.weights)
+        assert isinstance(training.network, Backbone)
+        reads = {
+            part.weight for part in training.network.operations if isinstance(part, Linear) and part.on_features
+        }
+        norms = feature_norms(training.task.x).unsqueeze(1)
+        return as_vector({name: w * norms if name in reads else w for name, w in training.weights.items()})
 
     @property
     def forest(self) -> ForestRule | None:
@@ -145,6 +162,8 @@ class FastGLT(Method):
             raise unknown_name("start", self.start, STARTS)
         if self.edge_score not in (*EDGE_POTENTIALS, "forest"):
             raise unknown_name("edge score", self.edge_score, (*EDGE_POTENTIALS, "forest"))
+        if self.weight_score not in WEIGHT_SCORES:
+            raise unknown_name("weight score", self.weight_score, WEIGHT_SCORES)
         self.schedule(0.0)  # checks the rest
 
 

@@ -135,4 +135,4 @@ def glorot(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter
 
 def zeros(*shape: int) -> nn.Parameter:
     """A parameter that starts at zero."""
-    return nn.Parameter(torch.zeros(*shape))
+    return nn.Parameter(torch.zeros(*shape, dtype=torch.float32))

@@ -1,13 +1,10 @@
 """Any PyG model under masks, untouched: soft scores multiply its messages, hard masks shrink its graph."""
 
-import contextlib
 import copy
 import inspect
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +13,7 @@ from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
+from fastglt.seeds import own_randomness
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
 
@@ -71,7 +69,7 @@ class PyGNetwork(Network):
             self._graph = graph
             self._column_score = edge_score.index_select(0, graph.column_edge[: _real_columns(graph)])
         try:
-            with _own_randomness(torch.initial_seed()):
+            with own_randomness(torch.initial_seed()):
                 out = self._call(x.dense.to(self._dtype), graph)
             return out if nodes is None else out[nodes]
         finally:
@@ -111,7 +109,7 @@ class PyGNetwork(Network):
                     f"the model's forward may need x, edge_index, edge_weight and edge_attr, as far as the data "
                     f"has them (got '{name}', which {lacks})"
                 )
-        if {"x", "edge_index"} <= set(names):
+        if all(self._by_name(name) for name in ("x", "edge_index")):
             return self.module(x=x, edge_index=graph.edge_index, **keywords)  # type: ignore[no-any-return]
         return self.module(x, graph.edge_index, **keywords)  # type: ignore[no-any-return]
 
@@ -119,6 +117,9 @@ class PyGNetwork(Network):
     def _takes_data(self) -> bool:
         names = list(self._arguments)
         return bool(names) and (names[0] in ("data", "batch") or len(names) == 1)
+
+    def _by_name(self, name: str) -> bool:
+        return name in self._arguments and self._arguments[name].kind is not inspect.Parameter.POSITIONAL_ONLY
 
     def _accepts(self, name: str) -> bool:
         return name in self._arguments and bool(getattr(self.module, f"supports_{name}", True))
@@ -175,7 +176,7 @@ def _real_columns(graph: Graph) -> int:
 def _prunable_names(module: nn.Module, chosen: Sequence[str] | None) -> tuple[str, ...]:
     if chosen is None:
         return default_prunable(module)
-    known = dict(module.named_parameters())
+    known = dict(module.named_parameters(remove_duplicate=False))
     for name in chosen:
         if name not in known:
             raise InputError(f"prunable must name parameters of the model (got '{name}')")
@@ -203,20 +204,7 @@ def _refuse_one_way_state(module: nn.Module) -> None:
 def _copy(value: Any, memo: dict[int, Any] | None = None) -> Any:
     """A deep copy; PyG's Sequential draws a name from Python's random numbers when it is copied."""
     try:
-        with _own_randomness(None):
+        with own_randomness(None):
             return copy.deepcopy(value, memo)
     except Exception as error:
         raise InputError(f"the model must be copyable with copy.deepcopy ({error})") from error
-
-
-@contextlib.contextmanager
-def _own_randomness(seed: int | None) -> Iterator[None]:
-    """Python's and NumPy's global random numbers from a seed, or a fresh one; the caller's go on afterwards."""
-    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
-    random.seed(seed)
-    np.random.seed(None if seed is None else seed % 2**32)  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(array)  # noqa: NPY002

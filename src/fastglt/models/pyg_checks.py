@@ -1,11 +1,14 @@
 """What a user's PyG model must be like: which of its weights can be pruned, and what is refused with a reason."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from fastglt.errors import InputError
 from fastglt.features import Features
@@ -47,6 +50,9 @@ def refuse_unsupported(module: nn.Module) -> None:
             raise InputError(f"heterogeneous and traced models are not supported (got {kind})")
         if isinstance(part, torch.jit.ScriptModule) or hasattr(part, "_orig_mod") or part._compiled_call_impl:
             raise InputError(f"compiled models hide their messages; pass the model before compilation (got {kind})")
+        if is_parametrized(part):
+            remedy = "torch.nn.utils.parametrize.remove_parametrizations makes them plain"
+            raise InputError(f"weights must be the parameters themselves (got a parametrized {kind}); {remedy}")
         if getattr(part, "cached", False) is True:
             raise InputError(f"{kind}(cached=True) keeps the unpruned graph; build the model with cached=False")
     if not message_passing_layers(module):
@@ -56,7 +62,8 @@ def refuse_unsupported(module: nn.Module) -> None:
             raise InputError(
                 f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)"
             )
-        if parameter.is_floating_point() and parameter.dtype not in (torch.float32, torch.float64):
+        real = parameter.dtype in (torch.float32, torch.float64)
+        if not real and (parameter.is_floating_point() or parameter.is_complex()):
             raise InputError(f"parameters must be float32 or float64 (got {parameter.dtype} in '{name}')")
     for name, value in module.state_dict().items():
         if not isinstance(value, Tensor):
@@ -69,7 +76,9 @@ def unused_weights(
     """Run copies of the network; refuse it if that fails, and tell which prunable weights have no gradient."""
     device = x.device
     soft_edges = soft_edges and graph.num_edges > 0
-    scores = torch.ones(graph.num_edges, device=device, requires_grad=True) if soft_edges else None
+    scores = None
+    if soft_edges:
+        scores = torch.ones(graph.num_edges, dtype=torch.float32, device=device, requires_grad=True)
     with own_random_state(device), torch.enable_grad():
         trial = copy.deepcopy(network).to(device)
         calm = _run(trial.eval(), x, graph, scores)
@@ -77,7 +86,7 @@ def unused_weights(
         if soft_edges and graph.num_edges > 1:
             _refuse_memory(trial, copy.deepcopy(network).to(device).eval(), x, graph)
         used = _differentiate(calm, trial, scores)
-        out = _run(trial.train(), x, graph, scores)
+        out = _train(trial, x, graph, scores)
         _check_output(out, graph.num_nodes, num_classes)
         used |= _differentiate(out, trial, scores)
     return tuple(name for name in network.prunable if name not in used)
@@ -88,15 +97,72 @@ def _differentiate(out: Tensor, trial: Network, scores: Tensor | None) -> set[st
     every = dict(trial.named_parameters(remove_duplicate=False))
     trainable = {name: parameter for name, parameter in every.items() if parameter.requires_grad}
     wanted = [*trainable.values(), *([] if scores is None else [scores])]
+    _refuse_other_parameters(out, wanted)
     found: tuple[Tensor | None, ...] = ()
     if out.requires_grad:
-        found = torch.autograd.grad(out.sum(), wanted, allow_unused=True)
+        with _once(trial):
+            found = torch.autograd.grad(out.sum(), wanted, allow_unused=True)
+    for name, gradient in zip(trainable, found, strict=False):
+        if gradient is not None and gradient.layout != torch.strided:
+            got = name.removeprefix("module.")
+            raise InputError(f"gradients must be dense (got a sparse one of '{got}'; embeddings have sparse=False)")
     used = {name for name, gradient in zip(trainable, found, strict=False) if gradient is not None}
     if not used:
         raise InputError("the model must have trainable parameters that its prediction depends on (got none)")
     if scores is not None and found[-1] is None:
         raise InputError("the model must pass its messages in MessagePassing.propagate (got no message at all)")
     return used
+
+
+def _refuse_other_parameters(out: Tensor, own: list[Tensor]) -> None:
+    """A copy of a model must not compute with what belongs to the original."""
+    ours, seen, todo = {id(tensor) for tensor in own}, set(), [out.grad_fn]
+    while todo:
+        step = todo.pop()
+        if step is None or step in seen:
+            continue
+        seen.add(step)
+        leaf = getattr(step, "variable", None)
+        if isinstance(leaf, nn.Parameter) and id(leaf) not in ours:
+            raise InputError(
+                f"the model must compute with parameters of its own (got one of shape {tuple(leaf.shape)} that is "
+                "not); a lambda over self, for one, stays with the original when the model is copied"
+            )
+        todo += [before for before, _ in step.next_functions]
+
+
+@contextmanager
+def _once(trial: Network) -> Iterator[None]:
+    """Refuse a model that runs again while it is differentiated, when masks and scores are not there any more."""
+    remedy = "activation checkpointing has to be turned off"
+
+    def refuse(*_: object) -> None:
+        raise InputError(
+            f"the model must run forward once (got one that runs again in the backward pass); {remedy}"
+        )
+
+    handles = [part.register_forward_pre_hook(refuse) for part in trial.modules()]
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"the model must be differentiable (got {reason}); {remedy}") from error
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _train(trial: Network, x: Features, graph: Graph, scores: Tensor | None) -> Any:
+    """The output in training mode; what training changes must be in the state that is kept."""
+    kept = trial.state_dict().keys()
+    passing = {name: value for name, value in trial.named_buffers() if name not in kept}
+    before = {name: value.clone() for name, value in passing.items()}
+    out = _run(trial.train(), x, graph, scores)
+    for name, value in trial.named_buffers():
+        if name in before and not torch.equal(before[name], value):
+            got = name.removeprefix("module.")
+            raise InputError(f"buffers that training changes must be persistent (got '{got}', which is not)")
+    return out
 
 
 def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where: str = "this data") -> Any:
@@ -132,7 +198,7 @@ def _refuse_memory(used: Network, fresh: Network, x: Features, graph: Graph) -> 
     keep = torch.ones(graph.num_edges, dtype=torch.bool)
     keep[0] = False
     smaller = graph.prune(Mask(keep))
-    scores = torch.ones(smaller.num_edges, device=x.device)
+    scores = torch.ones(smaller.num_edges, dtype=torch.float32, device=x.device)
     where = "this data without one of its edges"
     first, second = (_run(network, x, smaller, scores, where) for network in (used, fresh))
     if first.shape != second.shape or not torch.allclose(first, second, equal_nan=True):

@@ -45,7 +45,7 @@ class NewNodes(BaseModel):
         edge_index = torch.tensor(self.edges, dtype=torch.int64).reshape(-1, 2).T.contiguous()
         if not isinstance(self.features, SparseFeatures):
             return torch.tensor(self.features, dtype=torch.float32).reshape(-1, num_features), edge_index
-        x = torch.zeros(len(self.features.indices), num_features)
+        x = torch.zeros(len(self.features.indices), num_features, dtype=torch.float32)
         for row, indices, values in zip(x, self.features.indices, self.features.values, strict=True):
             row[indices] = torch.tensor(values, dtype=torch.float32)
         return x, edge_index

@@ -142,7 +142,7 @@ class PortableGAT(Portable):
         read = one.weight[:, hidden.live].any(1) | looks.any(1)
         super().__init__(hop, into=one.weight, read=read, bias=one.bias, hidden=hidden)
         self.slope = network.slope
-        ones = torch.ones(hop.csr.num_entries, device=looks.device)
+        ones = looks.new_ones(hop.csr.num_entries)
         self._keep(score=(ones if score is None else hop.spread(score)).unsqueeze(1))
         self._keep(heads=hidden.live // network.hidden, looks1=looks[read])
         self._keep(looks2=torch.cat([two.attention_source, two.attention_target]).T)
