@@ -42,6 +42,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "degree forest": (FOREST, {"strength": "degree", "local": False}),
     "forest by the features' cosine": (FOREST, {"strength": "features", "local": False}),
     "forest by the features' standing": (FOREST, {"strength": "features"}),
+    "forest, weights by effect": (FOREST, {"weight_score": "effect"}),
     "fastglt": ("fastglt", {}),
     "oneshot": ("oneshot", {}),
     "random": ("random", {}),
