@@ -143,7 +143,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "paper": {"methods"},
     "bench": {
-        *("data", "deploy", "errors", "experiment", "methods", "models", "process", "provenance"),
+        *("data", "deploy", "errors", "experiment", "kernels", "methods", "models", "process", "provenance"),
         *("seeds", "storage", "task", "ticket", "ticket_file", "training"),
     },
     "bench.stock": {"data", "errors"},  # a PyG script has no more

@@ -114,10 +114,10 @@ class Store:
             ).fetchone()
         return None if found is None else Entry(**_read(names, found))
 
-    def rows(self, *, since: str = "") -> list[Row]:
-        """Whole rows, the oldest first: finished at `since` (UTC) or later."""
+    def rows(self) -> list[Row]:
+        """Whole rows, the oldest first."""
         with self._open(to="read") as file:
-            found = file.execute("SELECT * FROM runs WHERE finished >= ? ORDER BY id", (since,))
+            found = file.execute("SELECT * FROM runs ORDER BY id")
             return [_read(tuple(COLUMNS), row) for row in found]
 
     def _add(self, entry: Entry, *, unless_there: bool) -> None:

@@ -93,6 +93,11 @@ class Task:
             "labels_and_split": hashlib.sha256(split.tobytes()).hexdigest(),
         }
 
+    @property
+    def digest(self) -> str:
+        """All of that in one."""
+        return hashlib.sha256("".join(self.digests.values()).encode()).hexdigest()
+
     def loss(self, logits: Tensor, nodes: Tensor) -> Tensor:
         """The mean cross-entropy of some nodes' class scores."""
         return cross_entropy(logits, self.y[nodes])
@@ -103,12 +108,13 @@ class Task:
 
     def to(self, device: torch.device | str) -> "Task":
         """The task on another device."""
-        device = _usable(device)
+        device = usable(device)
         moved = {name: getattr(self, name).to(device) for name in ("graph", "x", "y", "train", "val", "test")}
         return replace(self, **moved)
 
 
-def _usable(device: torch.device | str) -> torch.device:
+def usable(device: torch.device | str) -> torch.device:
+    """A device, if it can be computed on here."""
     kind = str(device).partition(":")[0]
     if kind not in DEVICES:
         raise unknown_name("device", kind, DEVICES)

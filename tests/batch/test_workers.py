@@ -85,6 +85,18 @@ def test_as_many_at_a_time_as_asked_for(tmp_path: Path, own_module: OwnModule) -
     assert not (tmp_path / "logs").exists()
 
 
+def test_what_a_command_that_was_killed_has_left_goes(tmp_path: Path) -> None:
+    run = next(run for run in runs_of(tmp_path / "out", experiment("fastglt", 0)) if run.is_dense)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    logs = [tmp_path / "logs" / f"{name}.txt" for name in (f"{run.folder.name}-{gone.pid}", f"other-{gone.pid}")]
+    logs[0].parent.mkdir()
+    for log in logs:
+        log.touch()
+    assert [outcome.reason for outcome in workers_of(tmp_path, 1).run([run])] == [""]
+    assert list(logs[0].parent.iterdir()) == logs[1:], "that of another run may still be wanted"
+
+
 def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: Path, own_module: OwnModule) -> None:
     own_module("fails", FAILS)
     seeds = range(len(REASONS) + 1)

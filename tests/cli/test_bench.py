@@ -1,7 +1,9 @@
 """`fastglt bench`, end to end on a tiny graph; memory is measured elsewhere."""
 
 import json
+import shutil
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from fastglt.store import Store
 
 from .conftest import TINY, Cli, Result
 
+WHOLE = f"{TINY},homophily=0.8,seed=0"  # as it is recorded
 QUICK = ("--hidden", "8", "--threads", "1", "--repeats", "1")
 SHORT = (*QUICK, "--oneshot-epochs", "2", "--denoise-epochs", "4", "--pyg-epochs", "1")
 TRAIN_KEYS = {
@@ -48,12 +51,11 @@ def test_train_measures_every_pair(cli: Cli) -> None:
     assert result.document["settings"]["hidden"] == 8
     assert result.document["machine"]["threads"] == 1
     rows = result.document["rows"]
-    assert [(row["dataset"], row["model"]) for row in rows] == [
-        (dataset, model) for dataset in (TINY, other) for model in ("gcn", "gat")
-    ]
-    for row in rows:
-        assert set(row) == TRAIN_KEYS | set(PEAKS) | {"pyg_faster"}
-    assert f"{TINY} gcn: warming up soft" in result.err
+    for row, (dataset, model) in zip(rows, product((TINY, other), ("gcn", "gat")), strict=True):
+        assert set(row) == TRAIN_KEYS | set(PEAKS) | {"pyg_faster", "data"}
+        assert row["dataset"].startswith(dataset), "with what was left out"
+        assert row["model"] == model
+    assert f"{rows[0]['dataset']} gcn: warming up soft" in result.err
 
 
 def test_what_is_measured_is_recorded(train: Cli, store: Path, tmp_path: Path) -> None:
@@ -62,7 +64,7 @@ def test_what_is_measured_is_recorded(train: Cli, store: Path, tmp_path: Path) -
     assert train("--quiet").code == 0
     first, second = Store(store).rows()
     assert (first["kind"], first["command"], first["dataset"], first["model"]) == (
-        *("bench", "bench train", TINY, "gcn"),
+        *("bench", "bench train", WHOLE, "gcn"),
     )
     assert first["metrics"] == json.loads((tmp_path / "train.json").read_text())["rows"][0]
     assert (first["settings"]["hidden"], first["settings"]["threads"]) == (8, 1)
@@ -89,7 +91,7 @@ def test_a_table_for_people_is_never_cut_off(
     headings, _, *rows, machine = result.out.rstrip().splitlines()
     assert headings.split()[:2] == ["dataset", "model"]
     assert headings.endswith("PyG CSR MB")
-    assert [row.split()[:2] for row in rows] == [[TINY, "gcn"], [TINY, "gin"]]
+    assert [row.split()[:2] for row in rows] == [[WHOLE, "gcn"], [WHOLE, "gin"]]
     assert all(row.split()[-3:] == ["111", "333", "222"] for row in rows)
     assert "…" not in result.out
     assert "1 thread on" in machine
@@ -122,6 +124,34 @@ def test_what_is_in_the_file_is_not_measured_again(train: Cli, tmp_path: Path) -
     assert train("--json", "--out", tmp_path / "rows.json").document == first.document
 
 
+def test_another_graph_under_the_same_name_is_measured(cli: Cli, tmp_path: Path) -> None:
+    rng, file = np.random.default_rng(0), tmp_path / "graph.npz"
+    rows = []
+    for nodes in (40, 40, 50):
+        edges, x = rng.integers(0, nodes, (2, 100)), rng.random((nodes, 5), dtype=np.float32)
+        if nodes == 50 or not file.exists():
+            np.savez(file, edge_index=edges, x=x, y=np.arange(nodes) % 2)
+        result = cli("bench", "train", "--datasets", file, *QUICK, "--json", "--out", tmp_path / "rows.json")
+        assert result.code == 0, result.err
+        rows += result.document["rows"]
+    assert rows[0] == rows[1]
+    assert rows[0]["data"] != rows[2]["data"]
+    assert len(json.loads((tmp_path / "rows.json").read_text())["rows"]) == 2
+
+
+def test_another_back_end_is_another_machine(train: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert train("--out", tmp_path / "rows.json").code == 0
+    monkeypatch.setenv("FASTGLT_BACKEND", "plain")
+    result = train("--out", tmp_path / "rows.json")
+    assert (result.code, "backend was 'auto', now 'plain'" in result.err) == (2, True), result.err
+
+
+@pytest.mark.parametrize("command", ["train", "search", "infer"])
+def test_a_device_that_is_not_here_is_told(cli: Cli, command: str) -> None:
+    result = cli("bench", command, "--datasets", TINY, "--device", "cuda:99", "--hidden", "8")
+    assert (result.code, "device 'cuda:99' cannot be used here" in result.err) == (1, True), result.err
+
+
 def test_a_failure_keeps_the_rows_before_it(train: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fastglt.bench import train as measured
 
@@ -136,7 +166,7 @@ def test_a_failure_keeps_the_rows_before_it(train: Cli, tmp_path: Path, monkeypa
     result = train("--models", "gcn,gin", "--out", tmp_path / "rows.json")
     assert result.code == 1
     assert "not enough memory" in result.err
-    assert f"{TINY}   gcn" in result.out
+    assert f"{WHOLE}   gcn" in result.out
     assert [row["model"] for row in json.loads((tmp_path / "rows.json").read_text())["rows"]] == ["gcn"]
 
 
@@ -186,7 +216,7 @@ def test_a_terminal_shows_a_spinner(train: Cli, monkeypatch: pytest.MonkeyPatch)
     result = train("--json")
     assert result.code == 0
     assert "\x1b[" in result.err
-    assert f"{TINY} gcn" in result.err
+    assert f"{WHOLE} gcn" in result.err
     assert len(result.document["rows"]) == 1
 
 
@@ -212,7 +242,7 @@ def test_infer_finds_a_ticket_and_measures_it(
     assert result.code == 0, result.err
     for row, model in zip(result.document["rows"], ("gcn", "gat"), strict=True):
         assert set(row) > INFER_KEYS
-        assert (row["dataset"], row["model"]) == (TINY, model)
+        assert (row["dataset"].startswith(TINY), row["model"]) == (True, model)
         assert row["ratio_to_pyg"] == pytest.approx(row["pyg_ms"] / row["ticket_ms"])
         assert row["ratio_to_compiled_dense"] == pytest.approx(row["compiled_dense_ms"] / row["ticket_ms"])
         assert row["ticket_p90_ms"] <= row["ticket_p99_ms"]
@@ -227,6 +257,23 @@ def test_infer_finds_a_ticket_and_measures_it(
     named = cli("bench", "infer", ticket, "--threads", "1", "--repeats", "1")
     assert named.code == 0, named.err
     assert "−90.13 %" in named.out
+    refused = cli("bench", "infer", ticket, "--hidden", "7")
+    assert (refused.code, "--hidden is for tickets that are found first (got 7, and" in refused.err) == (2, True)
+    refused = cli("bench", "infer", ticket, "--dataset", f"{TINY},seed=1")
+    assert (refused.code, "found on another graph" in refused.err) == (2, True)
+
+
+def test_another_ticket_in_the_same_place_is_measured(cli: Cli, tmp_path: Path) -> None:
+    rows = []
+    for sparsity in ("0.9", "0.5"):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        find = ("find", "--dataset", TINY, "--hidden", "8", "--oneshot-epochs", "2", "--denoise-epochs", "4")
+        assert cli(*find, "--weight-sparsity", sparsity, "--quiet", "--out", tmp_path / "run").code == 0
+        kept = ("--json", "--out", tmp_path / "rows.json")
+        result = cli("bench", "infer", tmp_path / "run", "--threads", "1", "--repeats", "1", *kept)
+        assert result.code == 0, result.err
+        rows += result.document["rows"]
+    assert [round(row["weight_sparsity"], 1) for row in rows] == [0.9, 0.5]
 
 
 def test_infer_refuses_a_users_model(cli: Cli, tmp_path: Path) -> None:

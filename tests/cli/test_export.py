@@ -36,6 +36,20 @@ def test_what_is_written_predicts_the_same(cli: Cli, run: Path, tmp_path: Path) 
         assert arrays.scores(dict(file)).argmax(1).tolist() == [row["class"] for row in predicted]
 
 
+def test_a_folder_with_something_else_is_left_alone(cli: Cli, run: Path, tmp_path: Path) -> None:
+    own = tmp_path / "project"
+    own.mkdir()
+    for _ in range(2):  # an empty folder, then an earlier export
+        assert cli("export", run, "--to", "pyg", "--out", own).code == 0
+    for name in ("model.safetensors", "data.safetensors"):
+        (own / name).unlink()
+    (own / "model.py").write_text("mine")
+    for folder in (own, run):
+        result = cli("export", run, "--to", "pyg", "--out", folder)
+        assert (result.code, "must be new, empty or of an earlier export" in result.err) == (2, True), result.err
+    assert (own / "model.py").read_text() == "mine"
+
+
 def test_wrong_requests(cli: Cli, tmp_path: Path) -> None:
     for arguments, message in (
         (("--to", "onxx", "--out", "a"), "unknown format (got 'onxx'); did you mean 'onnx'?"),

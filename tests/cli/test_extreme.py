@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fastglt.cli.extreme import _walk
@@ -68,11 +69,18 @@ def check(answer: dict[str, Any], curve: list[dict[str, Any]]) -> None:
         (("--level", "0"), "level"),
         (("--checkpoint-every", "-1"), "checkpoint_every must not be negative"),
         (("--methods", "fastgtl"), "unknown method"),
+        (("--seeds", f"{2**63 - 2}-{2**63 - 1}"), "fresh_seeds must lie below 2^63"),
+        (("--dataset", "UNTESTED"), "needs test nodes to be confirmed on (got none); --fresh-seeds none leaves it"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(
     cli: Cli, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
+    rng, file = np.random.default_rng(0), tmp_path / "untested.npz"
+    nodes, x = np.arange(30), rng.random((30, 4), dtype=np.float32)
+    split = {"train_mask": nodes < 15, "val_mask": nodes >= 15, "test_mask": nodes < 0}
+    np.savez(file, allow_pickle=False, edge_index=rng.integers(0, 30, (2, 90)), x=x, y=nodes % 2, **split)
+    arguments = tuple(str(file) if part == "UNTESTED" else part for part in arguments)
     result = cli(*COMMAND, "--out", str(tmp_path / "out"), *arguments)
     assert result.code == 2
     assert message in " ".join(result.err.split())

@@ -43,6 +43,50 @@ def test_one_option_in_a_config_file_gives_way_to_the_command_line(cli: Cli, tmp
     assert options(tmp_path / "a")["ramp"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments", "ramp"),
+    [
+        ("ramp: 0.5", ("--option", "ramp=1"), 1.0),
+        ("option: {ramp: 0.5}", ("--ramp", "1"), 1.0),
+        ("ramp: ~", ("--option", "ramp=1"), 1.0),
+        ("ramp: null", (), 0.8),
+    ],
+)
+def test_the_command_line_wins_whichever_way_an_option_is_written(
+    cli: Cli, tmp_path: Path, text: str, arguments: tuple[str, ...], ramp: float
+) -> None:
+    (tmp_path / "run.yaml").write_text(text)
+    given = ("--dataset", TINY, *SHORT, "--quiet", "--config", tmp_path / "run.yaml", *arguments)
+    result = cli("find", *given, "--out", tmp_path / "a")
+    assert result.code == 0, result.err
+    assert options(tmp_path / "a")["ramp"] == ramp
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ramp: 0.5\noption: {ramp: 1}", "an option must be given once (got 'ramp' twice)"),
+        (
+            "weight_sparsity: 0.5\nweight-sparsity: 0.7",
+            "an option must be given once (got 'weight_sparsity' twice in",
+        ),
+        ("seed: 1\nseed: 2", "must be YAML (got: 'seed' twice"),
+        ("seed: true", "Invalid value for '--seed'"),
+        ("seed: 1:30", "Invalid value for '--seed'"),
+    ],
+)
+def test_a_config_file_says_one_thing(find: Cli, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "run.yaml").write_text(text)
+    result = find("--config", tmp_path / "run.yaml", "--out", tmp_path / "run")
+    assert (result.code, message in " ".join(result.err.split())) == (2, True), result.err
+
+
+def test_a_flag_in_a_config_file(find: Cli, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("quiet: true\ndry-run: yes\n")
+    result = find("--config", tmp_path / "run.yaml", "--out", tmp_path / "run")
+    assert (result.code, (tmp_path / "run").exists()) == (0, False)
+
+
 BAD = {
     "unknown": (
         ("--option", "speed=3"),

@@ -1,6 +1,8 @@
 """`fastglt predict`."""
 
 import csv
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +95,20 @@ def test_files(cli: Cli, run: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose([list(map(float, row[2:])) for row in rows[1:]], expected[[9, 4]], atol=1e-6)
 
 
+def test_a_node_that_is_asked_for_twice_is_scored_once(cli: Cli, run: Path) -> None:
+    once, twice = (cli("predict", run, "--nodes", nodes, "--json").document for nodes in ("0-79", "0-79,0-79,5"))
+    assert len(twice["predictions"]) == 161
+    assert (once["test_nodes"], once["test_score"]) == (twice["test_nodes"], twice["test_score"])
+
+
+@pytest.mark.parametrize("settings", [{"dataset": ["digits"]}, {"dataset": "digits", "split_seed": None}, [], "x"])
+def test_a_record_that_makes_no_sense_is_named(cli: Cli, run: Path, tmp_path: Path, settings: object) -> None:
+    shutil.copy(run / "ticket.safetensors", tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps({"settings": settings}))
+    result = cli("predict", tmp_path)
+    assert (result.code, "run.json' cannot be read; pass --dataset" in result.err) == (2, True), result.err
+
+
 def test_no_test_nodes_have_no_score(cli: Cli, run: Path) -> None:
     train = int(load(TINY).tensors["train_mask"].nonzero()[0])
     found = cli("predict", run, "--nodes", train, "--json").document
@@ -112,8 +128,8 @@ def test_another_graph_only_on_request(cli: Cli, run: Path) -> None:
     other = f"{TINY},seed=1"
     result = cli("predict", run, "--dataset", other)
     assert (result.code, "found on another graph" in result.err) == (2, True), result.err
-    with pytest.warns(UserWarning, match="features differ"):
-        found = cli("predict", run, "--dataset", other, "--other-graph", "--json")
+    found = cli("predict", run, "--dataset", other, "--other-graph", "--json")
+    assert found.err == f"warning: {run}: the features differ from those the ticket was found on\n"
     assert len(found.document["predictions"]) == 80
     wider = cli("predict", run, "--dataset", TINY.replace("16", "17"), "--other-graph")
     assert (wider.code, "reads 16 features of each node (got a graph with 17)" in wider.err) == (2, True)
@@ -123,6 +139,7 @@ def test_wrong_questions(cli: Cli, run: Path, tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"\xff\xfe\x00")
     for arguments, message in (
         (("--nodes", "3,80"), "nodes must lie in 0 … 79 (got 80, '3,80')"),
+        (("--nodes", " "), "nodes must be at least one (got ' ')"),
         (("--nodes", "none.txt"), "a file with one id on a line (got 'none.txt')"),
         (("--nodes", tmp_path / "picture"), "it is not text"),
         (("--out", "a.txt"), "written to .npz or .csv (got 'a.txt')"),

@@ -109,6 +109,10 @@ def test_one_run_whole(cli: Cli, store: Path) -> None:
     assert missing.code == 2
     assert "the id must be that of a run" in missing.err
     assert "(got 17)" in missing.err
+    for arguments in (("--model", "gat"), ("--since", "2099-01-01")):
+        other = cli("runs", "3", *arguments)
+        assert (other.code, other.out) == (0, "")
+        assert "none of 6 runs" in other.err
 
 
 def test_nothing_recorded_yet_is_no_mistake(cli: Cli, store: Path) -> None:
@@ -212,3 +216,5 @@ def test_a_generated_graph_is_found_by_what_was_typed(cli: Cli, find: Cli, tmp_p
     rows = cli("runs", "--dataset", TINY, "--json", *kept).document
     assert sorted(row["kind"] for row in rows) == ["dense", "ticket"]
     assert all(row["dataset"].startswith(f"{TINY},") for row in rows)
+    both = cli("runs", "--dataset", f"cora,{TINY}", "--json", *kept).document
+    assert both == rows

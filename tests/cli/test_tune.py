@@ -34,6 +34,14 @@ def test_keeps_what_it_measured_until_it_is_told_to_forget(cli: Cli, tmp_path: P
     assert "nothing to forget" in cli("tune", "--reset").err
 
 
+def test_a_forced_back_end_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTGLT_BACKEND", "plain")
+    assert "FASTGLT_BACKEND=plain serves every kernel" in cli("tune", "--show").err
+    monkeypatch.setenv("FASTGLT_BACKEND", "plane")
+    result = cli("tune", "--show")
+    assert (result.code, "did you mean 'plain'" in result.err) == (2, True)
+
+
 def test_prints_times_and_the_table(cli: Cli) -> None:
     out = cli("tune", "--threads", "1").out
     for part in ("kernel", "chosen", "numba", "features:"):

@@ -145,6 +145,11 @@ def test_what_is_no_json_is_refused(client: TestClient, body: bytes) -> None:
     assert "body" in response.json()["detail"]
 
 
+def test_nothing_is_no_json(client: TestClient) -> None:
+    response = client.post("/predict", headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()) == (400, {"detail": "the body must be JSON (got nothing)"})
+
+
 def test_a_long_mistake_is_not_repeated(client: TestClient) -> None:
     response = client.post("/predict", json={"nodes": ["x" * 100_000], "y" * 100_000: 1})
     assert response.status_code == 422

@@ -73,7 +73,6 @@ def test_addresses() -> None:
     with listen("127.0.0.1", 0) as bound:
         port = bound.getsockname()[1]
         assert address(bound) == f"http://127.0.0.1:{port}"
-        bound.listen()
         with pytest.raises(
             InputError, match=rf"must be free .*127\.0\.0\.1:{port}: Address already in use.*--port"
         ):

@@ -1,6 +1,7 @@
 """The processes of a batch: so many at a time, stopped cleanly, and one that dies takes no other with it."""
 
 import contextlib
+import glob
 import multiprocessing
 import os
 import signal
@@ -110,9 +111,16 @@ def _start(job: Mapping[str, Any], told: Connection, log: str) -> None:
 
 
 def _begin_log(logs: Path, name: str) -> Path:
-    """An empty log of this command's own: others may have the same run, and remove the folder when they end."""
+    """An empty log of this command's own: others may have the same run, and remove the folder when they end.
+
+    What commands that are no more have left of this run goes.
+    """
     log = logs / f"{name}-{os.getpid()}.txt"
     with disk_errors(log, "write"):
+        for old in logs.glob(f"{glob.escape(name)}-*.txt"):
+            number = old.stem.rpartition("-")[2]
+            if number.isdecimal() and not _is_alive(int(number)):
+                old.unlink(missing_ok=True)
         while True:
             logs.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
@@ -120,16 +128,26 @@ def _begin_log(logs: Path, name: str) -> Path:
                 return log
 
 
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
 def _reason(code: int, log: Path) -> str:
     """Why a process failed: the signal that ended it, or the last thing it said."""
     if code < 0:
-        log.unlink()
+        log.unlink(missing_ok=True)
     if code == -signal.SIGKILL:
         return "it was killed, as it is when memory runs out; try fewer --jobs or a smaller --hidden"
     if code < 0:
         return f"it was ended by {signal.Signals(-code).name}"
-    lines = log.read_text(errors="replace").strip().splitlines()
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     if len(lines) > 1:
         return f"{lines[-1]} (see '{log}')"
-    log.unlink()
+    log.unlink(missing_ok=True)
     return lines[0] if lines else f"it ended with exit code {code}"

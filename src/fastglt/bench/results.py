@@ -27,7 +27,7 @@ class Results:
             self._write()  # whatever stands in the way is noticed before anything is measured
 
     def find(self, **what: str) -> Row | None:
-        """The row of a dataset and a model (or of a ticket), if it has been measured."""
+        """The row of a dataset, a model and whatever else tells it from others, if it has been measured."""
         return next((row for row in self.rows if what.items() <= row.items()), None)
 
     def add(self, row: Row) -> None:
@@ -48,12 +48,16 @@ def machine(*, threads: int, device: str) -> dict[str, Any]:
     """What a number depends on: the processor, how much of it is used, and the software."""
     import torch
 
+    from fastglt.kernels.table import Table, backend
+
     cuda = device.startswith("cuda")
     return {
         "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": threads,
         "device": torch.cuda.get_device_name(device) if cuda else device,
+        "backend": backend(),
+        "kernels": Table.of_machine().digest,
         **versions(),
     }
 

@@ -85,7 +85,10 @@ CheckpointEvery = Annotated[
 Config = Annotated[
     Path | None,
     typer.Option(
-        help="YAML file with any of these options.", callback=read_config, is_eager=True, rich_help_panel=RUN
+        help="YAML file with any of these options; the command line and environment variables win.",
+        callback=read_config,
+        is_eager=True,
+        rich_help_panel=RUN,
     ),
 ]
 Store = Annotated[

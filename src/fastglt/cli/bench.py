@@ -163,8 +163,9 @@ def infer(
     is not counted. Our dense network is timed as training evaluates it, and
     compiled as the ticket is: what pruning alone gives is the ratio to that.
     Stock PyG has its faster form of a graph, edge_index or CSR. Also told:
-    percentiles, the hidden units and features that are still used, file sizes,
-    and the peak memory of a process of its own.
+    percentiles, the hidden units and features that are still used, the size of
+    the ticket's file and of the dense network's numbers, and the peak memory of
+    a process of its own.
     """
     from fastglt.cli.infer import measurements_of
 
@@ -180,5 +181,6 @@ def _of_pair(experiment: "Experiment", measure: Any) -> Measurement:
         found: Row = measure(note=note)
         return found
 
-    what = {"dataset": experiment.dataset, "model": experiment.model}
-    return Measurement(what=what, check=experiment.prepare, measure=run)
+    prepared = experiment.prepare()
+    what = {"dataset": prepared.dataset.name, "model": experiment.model, "data": prepared.task.digest}
+    return Measurement(what=what, measure=run)

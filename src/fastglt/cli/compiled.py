@@ -1,5 +1,6 @@
 """A ticket and its graph from what a user typed, compiled to answer questions."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +59,11 @@ def compiled(path: Path, graph: OwnGraph) -> "tuple[Predictor, Task, Names | Non
         task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
     else:
         task = task_of(ticket, dataset)
-    predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        predictor = compile_for(ticket, task.graph, task.x, layout="whole rows", other_graph=graph.other_graph)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"warning: {path}: {message}", err=True)
     names = dataset.names
     if names is not None and run_settings(file).get("labels_and_split") != task.digests["labels_and_split"]:
         names = names._replace(classes=())

@@ -13,6 +13,7 @@ from fastglt.cli.batch import tell_failures
 from fastglt.cli.gather import gather
 from fastglt.cli.lists import read_methods, read_names, read_options, read_seeds
 from fastglt.cli.setup import Many, Setup
+from fastglt.errors import InputError, require
 
 if TYPE_CHECKING:
     from fastglt.extreme import Rules, Walk
@@ -95,6 +96,9 @@ def extreme(
             )
             for seed, (name, targets) in product(seeds, trials)
         ]
+        if rules.fresh_seeds and not experiments[0].prepare().task.test.numel():
+            rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
+            raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
         results = batch.results(experiments)
         failures.extend(results.failures)
         return results.rows
@@ -129,6 +133,7 @@ def _rules(seeds: list[int], fresh: str | None, margin: float, level: float) -> 
 
     if fresh is None:
         confirming = list(range(max(seeds) + 1, max(seeds) + 1 + len(seeds)))
+        require("lie below 2^63", fresh_seeds=confirming[-1])
     else:
         confirming = [] if fresh == "none" else read_seeds(fresh)
     return Rules(seeds=tuple(seeds), fresh_seeds=tuple(confirming), margin=margin, level=level)

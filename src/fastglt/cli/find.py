@@ -9,7 +9,7 @@ import typer
 from fastglt.cli import arguments
 from fastglt.cli.arguments import HOW, RUN, WHAT
 from fastglt.cli.gather import gather
-from fastglt.cli.options import as_file_name, given, method_options
+from fastglt.cli.options import as_file_name, from_config, given, method_options
 from fastglt.cli.setup import Setup
 from fastglt.errors import require
 
@@ -26,6 +26,7 @@ EXAMPLES = (
 
 @gather
 def find(
+    context: typer.Context,
     setup: Setup,
     graph_sparsity: Annotated[
         float, typer.Option(help="Share of edges to remove, in [0, 1).", rich_help_panel=WHAT)
@@ -98,7 +99,7 @@ def find(
     }
     experiment = setup.experiment(
         method=method,
-        options=method_options(method, option or [], beside=given(options)),
+        options=method_options(method, option or [], beside=given(options), in_file=from_config(context)),
         targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
         seed=seed,
         threads=threads,

@@ -1,48 +1,67 @@
 """The tickets that `fastglt bench infer` measures: those that are named, or found first."""
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastglt.cli.measuring import Kept, Measurement, Pairs
 from fastglt.cli.options import as_file_name
-from fastglt.cli.tickets import dataset_of, open_ticket, refuse_users_model, run_settings
+from fastglt.cli.tickets import dataset_of, open_ticket, refuse_users_model, run_settings, task_of
+from fastglt.errors import InputError
 
 if TYPE_CHECKING:
     from fastglt.bench import Note
     from fastglt.bench.results import Row
-    from fastglt.experiment import Experiment
+    from fastglt.experiment import Prepared
 
 
 def measurements_of(pairs: Pairs, tickets: Sequence[Path], kept: Kept, *, repeats: int) -> list[Measurement]:
     """One for each ticket, or for each pair of a dataset and a model."""
     if tickets:
+        _refuse_to_find(pairs)
         return [_of_ticket(pairs, path, repeats) for path in dict.fromkeys(tickets)]
     found = []
     for experiment in pairs.experiments({}):
-        what = {"dataset": experiment.dataset, "model": experiment.model}
-        measure = partial(_find_and_measure, pairs, experiment, kept, repeats)
-        found.append(Measurement(what=what, check=experiment.prepare, measure=measure))
+        prepared = experiment.prepare()
+        what = {"dataset": prepared.dataset.name, "model": experiment.model, "data": prepared.task.digest}
+        found.append(Measurement(what=what, measure=partial(_find_and_measure, pairs, prepared, kept, repeats)))
     return found
+
+
+def _refuse_to_find(pairs: Pairs) -> None:
+    """What decides how tickets are found says nothing of those that are there."""
+    defaults = {field.name: field.default for field in fields(Pairs)}
+    for name in ("models", "graph_sparsity", "weight_sparsity", "hidden", "seed"):
+        if getattr(pairs, name) != defaults[name]:
+            flag, got = f"--{name.replace('_', '-')}", getattr(pairs, name)
+            raise InputError(f"{flag} is for tickets that are found first (got {got}, and a ticket)")
 
 
 def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
     ticket, file = open_ticket(path)
     refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
     dataset = dataset_of(file, pairs.datasets, None, pairs.data_root, directed=pairs.directed)
-    what = {"dataset": dataset.name, "model": str(ticket.model["name"]), "ticket": str(file)}
+    what = {
+        "dataset": dataset.name,
+        "model": str(ticket.model["name"]),
+        "ticket": str(file),
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "data": task_of(ticket, dataset).digest,
+    }
     measure = partial(_measure, pairs, file, pairs.datasets or dataset.name, repeats)
-    return Measurement(what=what, check=lambda: None, measure=measure)
+    return Measurement(what=what, measure=measure)
 
 
-def _find_and_measure(pairs: Pairs, experiment: "Experiment", kept: Kept, repeats: int, note: "Note") -> "Row":
+def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: int, note: "Note") -> "Row":
     """Find the pair's ticket unless its folder has it, then measure it."""
     from fastglt.entries import entry_of
     from fastglt.run_folder import RunFolder, settings_digest
     from fastglt.store import Store
 
-    prepared = experiment.prepare()
+    experiment = prepared.experiment
     settings = {**prepared.settings, "dense": False}
     name = f"infer-{as_file_name(experiment.dataset)}-{experiment.model}-{settings_digest(settings)}"
     folder = RunFolder(Path("runs") / name, settings)
@@ -53,8 +72,7 @@ def _find_and_measure(pairs: Pairs, experiment: "Experiment", kept: Kept, repeat
             prepared.warm_up()
             metrics = prepared.run(folder, dense=False)
         Store(kept.store).ensure(entry_of(settings, metrics, command="bench infer", folder=folder.path))
-    row = _measure(pairs, folder.path / "ticket.safetensors", experiment.dataset, repeats, note)
-    return {**row, "dataset": experiment.dataset}
+    return _measure(pairs, folder.path / "ticket.safetensors", experiment.dataset, repeats, note)
 
 
 def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") -> "Row":
@@ -65,7 +83,7 @@ def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") ->
     ticket, _ = open_ticket(file)
     place: dict[str, Any] = {
         "root": None if pairs.data_root is None else str(pairs.data_root),
-        "split_seed": int(run_settings(file).get("split_seed", 0)),
+        "split_seed": run_settings(file).get("split_seed", 0),
         "directed": pairs.directed,
     }
     machine = {"threads": pairs.threads or available_threads(), "device": pairs.chosen_device}

@@ -68,12 +68,14 @@ class Pairs:
         """The device's name, with auto decided."""
         import torch
 
+        from fastglt.task import usable
+
         kind = self.device.partition(":")[0]
         if kind not in ("auto", "cpu", "cuda"):
             raise unknown_name("device", self.device, ("auto", "cpu", "cuda"))
         if kind == "auto":
             return "cuda" if torch.cuda.is_available() else "cpu"
-        return self.device
+        return str(usable(self.device))
 
     def experiments(self, budget: dict[str, int]) -> "list[Experiment]":
         """Every pair of a dataset and a model."""
@@ -107,10 +109,9 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """A row to be: what tells it from others, and how it is measured."""
+    """A row to be: what tells it from others, and how it is measured. A mistake is found when it is made."""
 
-    what: Mapping[str, str]
-    check: Callable[[], object]  # a mistake in the last one is better found before the first is measured
+    what: Mapping[str, str]  # a dataset and a model, with digests of all that a row depends on
     measure: "Callable[[Note], Row]"
 
 
@@ -134,9 +135,6 @@ def measure_all(
     recorded = ResultsStore(kept.store)
     about = {"machine": machine(threads=use_machine(threads), device=device)}
     results = Results(kept.out, {**about, "command": command, "settings": dict(settings)})
-    for one in measurements:
-        if results.find(**one.what) is None:
-            one.check()
     printer = RowPrinter(columns, [(one.what["dataset"], one.what["model"]) for one in measurements])
     rows = []
     for one in measurements:
@@ -144,7 +142,7 @@ def measure_all(
         keep = recorded.record if row is None else recorded.ensure
         if row is None:
             with Notes(f"{one.what['dataset']} {one.what['model']}", quiet=kept.quiet) as notes:
-                row = one.measure(notes.tell)
+                row = {**one.measure(notes.tell), **one.what}
             results.add(row)
         keep(_entry(results.about, one.what, row, kept.out))
         rows.append(row)
@@ -158,7 +156,7 @@ def _entry(about: Mapping[str, Any], what: Mapping[str, str], row: "Row", out: P
     """A row in the results store, where it is listed and never taken instead of measuring."""
     from fastglt.store import Entry, key_of
 
-    used = {name: about["machine"][name] for name in ("threads", "device", "fastglt")}
+    used = {name: about["machine"][name] for name in ("threads", "device", "backend", "kernels", "fastglt")}
     settings = {"bench": about["command"], **what, **about["settings"], **used}
     place = None if out is None else str(out.absolute())
     command = f"bench {about['command']}"

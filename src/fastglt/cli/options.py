@@ -1,7 +1,7 @@
 """From options to an experiment, and a YAML file as the source of a command's defaults."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +19,21 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def method_options(method: str, texts: Sequence[str], *, beside: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``--option NAME=VALUE`` says, in the method's own types, beside options that have flags of their own."""
+def method_options(
+    method: str, texts: Sequence[str], *, beside: Mapping[str, Any], in_file: Collection[str] = ()
+) -> dict[str, Any]:
+    """What ``--option NAME=VALUE`` says, in the method's own types, beside options that have flags of their own.
+
+    An option must be given once, but for what is `in_file`, a config: that gives way.
+    """
     from fastglt.methods import lookup
     from fastglt.methods.options import read_options
 
-    written = split_options(texts)
-    twice = sorted(set(written) & set(beside))
-    if twice:
-        raise InputError(f"an option must be given once (got '{twice[0]}' twice)")
+    written, beside = split_options(texts), dict(beside)
+    for name in sorted(set(written) & set(beside)):
+        if (name in in_file) == ("option" in in_file):
+            raise InputError(f"an option must be given once (got '{name}' twice)")
+        (beside if name in in_file else written).pop(name)
     return {**beside, **read_options(lookup(method), written)}
 
 
@@ -89,12 +95,33 @@ def build_experiment(
     )
 
 
+class _Texts(yaml.BaseLoader):
+    """Reads values as they stand there, as they would stand on the command line: 1:30 is no number of minutes."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys are there once."""
+        names = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for name in names:
+            if names.count(name) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"'{name}' twice", node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+_NOTHING = ("", "~", "null")
+
+
+def from_config(context: typer.Context) -> set[str]:
+    """The options of a command that its config file has set, and not the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "DEFAULT_MAP"}
+
+
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Let a YAML file set a command's defaults; what is on the command line wins."""
     if path is None or context.resilient_parsing:
         return path
     try:
-        values = yaml.safe_load(path.read_text()) or {}
+        values = yaml.load(path.read_text(), _Texts) or {}  # noqa: S506: it makes nothing but texts
     except OSError as error:
         raise InputError(f"cannot read the config '{path}' ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -107,11 +134,15 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         for option in parameter.opts
         if parameter.name not in ("config", "help")
     }
-    defaults = {}
+    defaults: dict[str, Any] = {}
     for key, value in values.items():
         name = str(key).replace("-", "_")
         if name not in options:
             raise unknown_name(f"option in '{path}'", name, options)
+        if options[name].name in defaults:
+            raise InputError(f"an option must be given once (got '{name}' twice in '{path}')")
+        if value in _NOTHING:
+            continue
         defaults[str(options[name].name)] = _as_text(value, several=getattr(options[name], "multiple", False))
     context.default_map = {**(context.default_map or {}), **defaults}
     return path

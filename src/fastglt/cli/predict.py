@@ -88,6 +88,8 @@ def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = N
 
     if text is None:
         return torch.arange(num_nodes)
+    if not text.strip():
+        raise InputError(f"nodes must be at least one (got '{text}')")
     if re.fullmatch(r"[\d\s,-]+", text) or (ids is not None and not _is_file(text)):
         parts, where = text.split(","), f"'{text}'"
     else:
@@ -141,9 +143,13 @@ def _lines(path: Path) -> list[str]:
 
 def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
     """How many, and how well on the test nodes among them; a score that cannot be computed is null."""
+    import numpy as np
     import torch
 
-    tested = torch.isin(chosen, task.test)
+    _, first = np.unique(chosen.numpy(), return_index=True)  # nodes may be asked for twice
+    tested = torch.zeros(len(chosen), dtype=torch.bool)
+    tested[torch.from_numpy(first)] = True
+    tested &= torch.isin(chosen, task.test)
     labels = task.y[chosen[tested]]
     one_class = task.metric == "roc_auc" and labels.unique().numel() < 2  # type: ignore[no-untyped-call]
     score = math.nan if one_class else task.score(logits[tested], chosen[tested])

@@ -60,29 +60,30 @@ def runs(
     names = {"dataset": dataset, "model": model, "method": method, "kind": kind, "command": command}
     wanted: dict[str, list[Any]] = {"id": [number]} if number is not None else {}
     wanted |= {} if seed is None else {"seed": read_seeds(seed)}
-    everything = _read(store, "" if since is None else _as_utc(since))
+    everything, first = _read(store), "" if since is None else _as_utc(since)
     wanted |= {name: _names(text, name, everything) for name, text in names.items() if text is not None}
     found = [row for row in everything if all(row[name] in values for name, values in wanted.items())]
-    if number is not None and not found:
+    found = [row for row in found if row["finished"] >= first]
+    if number is not None and all(row["id"] != number for row in everything):
         raise InputError(f"the id must be that of a run in '{store}' (got {number}); `fastglt runs` lists them")
     if csv is not None:
         _write_csv(csv, found)
     if json_output:
-        typer.echo(json.dumps(found if number is None else found[0]))
-    elif number is not None:
+        typer.echo(json.dumps(found if number is None else next(iter(found), None)))
+    elif number is not None and found:
         _print_whole(found[0])
     elif csv is None and found:
         _print(found[-limit:])
     _say(found, everything, wanted, store, shown=len(found) if json_output or csv else limit or len(found))
 
 
-def _read(path: Path, since: str) -> list[Row]:
+def _read(path: Path) -> list[Row]:
     """A store that is not there yet is an empty one, and stays away."""
     from fastglt.store import Store
 
     with disk_errors(path, "read"):
         there = path.exists()
-    return [*Store(path).rows(since=since)] if there else []
+    return [*Store(path).rows()] if there else []
 
 
 def _as_utc(text: str) -> str:
@@ -96,9 +97,8 @@ def _as_utc(text: str) -> str:
 
 def _names(text: str, column: str, rows: list[Row]) -> list[str]:
     """What stands between the commas; a name that has some itself, as generated graphs have, stays whole."""
-    if any(row[column] == text for row in rows):
-        return [text]
-    return [_in_full(name) if column == "dataset" else name for name in read_names(column, text)]
+    whole = [text] if any(row[column] == text for row in rows) else []
+    return whole + [_in_full(name) if column == "dataset" else name for name in read_names(column, text)]
 
 
 def _in_full(dataset: str) -> str:

@@ -45,13 +45,17 @@ def run_settings(file: Path) -> dict[str, Any]:
     """The settings of the run that left a ticket; nothing where no run.json tells."""
     folder = file.resolve().parent
     record = (folder.parent if folder.name == "rounds" else folder) / "run.json"
+    settings: dict[str, Any] = {}
     try:
         settings = json.loads(record.read_text())["settings"]
+        fits = isinstance(settings.get("dataset", ""), str) and isinstance(settings.get("split_seed", 0), int)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
         raise InputError(f"'{record}' cannot be read; pass --dataset, with the ticket in another folder") from None
-    return settings if isinstance(settings, dict) else {}
+    return settings
 
 
 def names_graph(file: Path) -> bool:
@@ -74,7 +78,7 @@ def dataset_of(
 
     settings = run_settings(file) if dataset is None or split_seed is None else {}
     if split_seed is None:
-        split_seed = int(settings.get("split_seed", 0))
+        split_seed = settings.get("split_seed", 0)
     if dataset is None:
         dataset = settings.get("dataset")
         if dataset is None:

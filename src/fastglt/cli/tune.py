@@ -29,6 +29,7 @@ def tune(
     Takes some ten seconds. A run that has begun keeps the table it began with, so it stays bit-identical.
     """
     from fastglt.kernels import Table
+    from fastglt.kernels.table import backend
 
     results: list[Measured] = []
     if reset:
@@ -36,7 +37,9 @@ def tune(
         typer.echo("there was nothing to forget" if path is None else f"removed {path}", err=True)
     elif not show:
         results = _measure(threads)
-    table = Table.of_machine()
+    table, forced = Table.of_machine(), backend()
+    if forced != "auto":
+        typer.echo(f"FASTGLT_BACKEND={forced} serves every kernel now, whatever the table says", err=True)
     if json_output:
         measured = [asdict(result) for result in results]
         typer.echo(json.dumps({"table": table.to_dict(), "measured": measured}))

@@ -63,8 +63,8 @@ def print_document(found: Values) -> None:
     console = Console()
     print_wide(f"{found['dataset']} · {found['model']} · extreme sparsity", _answers(found["answers"]), console)
     fresh = "not confirmed"
-    if found["fresh_seeds"]:
-        fresh = f"confirmed on test scores with seeds {_spelt(found['fresh_seeds'])}"
+    if any(answer["confirmation_on_test"] for answer in found["answers"]):
+        fresh = f"looked at again on test scores with seeds {_spelt(found['fresh_seeds'])}"
     console.print(
         _TWO
         * any(_SECOND[0] in answer for answer in found["answers"])

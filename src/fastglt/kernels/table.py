@@ -4,6 +4,7 @@ The one below was measured on two cores of a server. `fastglt tune` measures a m
 for it in the cache folder; a run records the table it used and takes it up again when it is resumed.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -56,6 +57,11 @@ class Table:
             kernel: [[limit if limit < math.inf else None, server] for limit, server in steps]
             for kernel, steps in asdict(self).items()
         }
+
+    @property
+    def digest(self) -> str:
+        """Tells a table from others."""
+        return hashlib.sha256(json.dumps(self.to_dict()).encode()).hexdigest()[:12]
 
     @staticmethod
     def from_dict(values: Any) -> "Table":

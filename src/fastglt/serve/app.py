@@ -145,6 +145,8 @@ async def _explain(_: Request, error: Exception) -> JSONResponse:
     if any(mistake["type"] == "json_invalid" for mistake in mistakes):
         where = f"{mistakes[0]['ctx']['error']}, at character {mistakes[0]['loc'][-1]}"
         return JSONResponse({"detail": _ascii(f"the body must be JSON (got {where})")}, 400)
+    if any(mistake["type"] == "missing" and mistake["loc"] == ("body",) for mistake in mistakes):
+        return JSONResponse({"detail": "the body must be JSON (got nothing)"}, 400)
     return JSONResponse({"detail": _ascii("; ".join(map(_mistake, mistakes)))}, 422)
 
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from fastglt.errors import InputError
 
+_WAITING = 2048  # connections that nobody has accepted yet, as uvicorn has it
 LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -80,7 +81,7 @@ def make_server(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address; 0 takes a free port."""
+    """A socket that listens at an address, so that nobody else can; 0 takes a free port."""
     if not 0 <= port <= 65535:
         raise InputError(f"port must lie in 0 … 65535 (got {port})")
     try:
@@ -91,6 +92,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(place)
+        bound.listen(_WAITING)
     except OSError as error:
         bound.close()
         raise InputError(

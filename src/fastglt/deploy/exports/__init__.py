@@ -71,7 +71,17 @@ def check(to: str, path: Path) -> Format:
     suffix = FORMATS[to].suffix
     if suffix and path.suffix != suffix:
         raise InputError(f"a file for {to} must be named …{suffix} (got '{path}')")
+    if not suffix:
+        _refuse_others_folder(path)
     return FORMATS[to]
+
+
+def _refuse_others_folder(path: Path) -> None:
+    """What is written over is an earlier export, never somebody's own model.py."""
+    with disk_errors(path, "read"):
+        there = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    if there and not there >= pyg_folder.FILES:
+        raise InputError(f"the folder must be new, empty or of an earlier export (got '{path}', which is neither)")
 
 
 def _difference(predictor: Predictor, chosen: Format, contents: Mapping[str, bytes]) -> float:

@@ -14,6 +14,7 @@ from fastglt.errors import InputError
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Backbone
 
+FILES = {"model.safetensors", "data.safetensors", "model.py"}
 _CODE = Path(__file__).with_name("pyg_model.py")
 
 
