@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastglt.cli.tickets import dataset_of, open_ticket, run_settings, task_of
+from fastglt.cli.tickets import OwnGraph, open_ticket, run_settings, task_of
 from fastglt.data import load
 from fastglt.errors import InputError
 from fastglt.task import Task
@@ -28,9 +28,9 @@ def test_the_graph_is_that_of_the_run(find: Cli, tmp_path: Path) -> None:
     for path in (tmp_path / "run", tmp_path / "run" / "rounds" / "01.safetensors"):
         ticket, file = open_ticket(path)
         assert run_settings(file)["split_seed"] == 3
-        found = task_of(ticket, dataset_of(file))
+        found = task_of(ticket, OwnGraph().load(file))
         assert found.train.tolist() == Task.from_tensors(load(TINY, split_seed=3).tensors).train.tolist()
-        other = task_of(ticket, dataset_of(file, split_seed=0))
+        other = task_of(ticket, OwnGraph(split_seed=0).load(file))
         assert other.train.tolist() != found.train.tolist()
 
 
@@ -38,13 +38,13 @@ def test_another_graph_is_refused(find: Cli, tmp_path: Path) -> None:
     find("--quiet", "--out", tmp_path / "run")
     ticket, file = open_ticket(tmp_path / "run")
     with pytest.raises(InputError, match=r"found on another graph \(got 'digits'\); pass that one as --dataset"):
-        task_of(ticket, dataset_of(file, "digits"))
+        task_of(ticket, OwnGraph(dataset="digits").load(file))
 
 
 def test_a_ticket_alone_needs_its_graph_named(ticket: Ticket, tmp_path: Path) -> None:
     ticket.save(tmp_path / "ticket.safetensors")
     with pytest.raises(InputError, match=r"must be named \(got no run.json beside .*; pass --dataset"):
-        dataset_of(tmp_path / "ticket.safetensors")
+        OwnGraph().load(tmp_path / "ticket.safetensors")
 
 
 def test_a_graph_from_a_file_needs_its_path(cli: Cli, tmp_path: Path) -> None:
@@ -58,11 +58,11 @@ def test_a_graph_from_a_file_needs_its_path(cli: Cli, tmp_path: Path) -> None:
     assert cli("find", *arguments).code == 0
     ticket, file = open_ticket(tmp_path / "run")
     with pytest.raises(InputError, match=r"came from a file \(got 'cora.npz'\); pass its path as --dataset"):
-        dataset_of(file)
-    task = task_of(ticket, dataset_of(file, str(ring), directed=True))
+        OwnGraph().load(file)
+    task = task_of(ticket, OwnGraph(dataset=str(ring), directed=True).load(file))
     assert task.graph.directed
     with pytest.raises(InputError, match="with --directed"):
-        task_of(ticket, dataset_of(file, str(ring)))
+        task_of(ticket, OwnGraph(dataset=str(ring)).load(file))
 
 
 def test_a_damaged_record_is_named(ticket: Ticket, tmp_path: Path) -> None:
@@ -71,4 +71,4 @@ def test_a_damaged_record_is_named(ticket: Ticket, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"run\.json' cannot be read; pass --dataset"):
         run_settings(tmp_path / "ticket.safetensors")
     (tmp_path / "run.json").write_text(json.dumps({"settings": {"dataset": "digits"}}))
-    assert dataset_of(tmp_path / "ticket.safetensors").name == "digits"
+    assert OwnGraph().load(tmp_path / "ticket.safetensors").name == "digits"

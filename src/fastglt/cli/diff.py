@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, names_graph, open_ticket, task_of
+from fastglt.cli.gather import gather
+from fastglt.cli.tickets import OwnGraph, names_graph, open_ticket, task_of
 
 if TYPE_CHECKING:
     from fastglt.judge.difference import Difference, Overlap
@@ -20,15 +21,13 @@ EXAMPLES = (
 )
 
 
+@gather
 def diff(
     a: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.", metavar="A")],
     b: Annotated[
         Path, typer.Argument(help="Another one on the same graph, of the same model, or both.", metavar="B")
     ],
-    dataset: OwnDataset = None,
-    split_seed: OwnSplitSeed = None,
-    data_root: arguments.DataRoot = None,
-    directed: arguments.Directed = False,
+    graph: OwnGraph,
     json_output: arguments.AsJson = False,
 ) -> None:
     """Compare two tickets: how far their masks are apart, against chance, and what one prunes that the other keeps.
@@ -41,10 +40,10 @@ def diff(
     found = compare_tickets(first, second)
     known = file if found.edges is None or names_graph(file) else other  # whose run.json names A's graph
     notes, groups = _notes(first, found), {}
-    if dataset is None and not names_graph(known):
+    if graph.dataset is None and not names_graph(known):
         notes.append("No run.json names A's graph: pass --dataset for degrees and gradients.")
     else:
-        task = task_of(first, dataset_of(known, dataset, split_seed, data_root, directed=directed))
+        task = task_of(first, graph.load(known))
         groups = _groups(first, second, found, task)
     if json_output:
         from fastglt.cli.facts import as_document

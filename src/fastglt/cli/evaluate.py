@@ -8,9 +8,10 @@ import typer
 
 from fastglt.cli import arguments
 from fastglt.cli.arguments import RUN, WHAT
+from fastglt.cli.gather import gather
 from fastglt.cli.judging import Loader, judge, print_verdict
 from fastglt.cli.lists import read_seeds
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed
+from fastglt.cli.tickets import OwnGraph
 from fastglt.errors import require
 
 EXAMPLES = (
@@ -20,8 +21,10 @@ EXAMPLES = (
 )
 
 
+@gather
 def evaluate(
     tickets: Annotated[list[Path], typer.Argument(help="Ticket files, or runs' folders.", metavar="TICKET")],
+    graph: OwnGraph,
     seeds: Annotated[str, typer.Option(help="As in 0-9 or 0,2,5.", rich_help_panel=WHAT)] = "0-9",
     fresh_init: Annotated[
         bool,
@@ -29,14 +32,10 @@ def evaluate(
             "--fresh-init", help="New initial weights for each seed, dense and ticket alike.", rich_help_panel=WHAT
         ),
     ] = False,
-    dataset: OwnDataset = None,
-    split_seed: OwnSplitSeed = None,
     margin: arguments.Margin = 0.01,
     level: arguments.Level = 0.05,
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
     device: arguments.Device = "cpu",
-    data_root: arguments.DataRoot = None,
-    directed: arguments.Directed = False,
     store: arguments.Store = arguments.STORE,
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
@@ -56,7 +55,7 @@ def evaluate(
     require("not be negative", threads=threads)
     chosen = read_seeds(seeds)
     use_machine(threads)
-    load = Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=fresh_init)
+    load = Loader(graph, device=device, fresh_init=fresh_init)
     judged = [load.open(path) for path in dict.fromkeys(tickets)]
     documents = []
     for one in judged:

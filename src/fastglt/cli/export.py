@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.compiled import OwnGraph, TicketPath, compiled
+from fastglt.cli.compiled import OtherGraph, TicketPath, compiled
 from fastglt.cli.gather import gather
+from fastglt.cli.tickets import OwnGraph
 
 EXAMPLES = (
     "Examples: [bold]fastglt export runs/a --to pyg --out cora[/] (then [bold]python cora/model.py[/]) · "
@@ -25,6 +26,7 @@ def export(
         str, typer.Option(help="pyg (a folder), torch (.pt2), onnx (.onnx) or npz (.npz).", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The folder or file to write.", show_default=False)],
+    other_graph: OtherGraph = False,
     json_output: arguments.AsJson = False,
 ) -> None:
     """Write a ticket with its pruned graph so that others can use it without fastglt.
@@ -36,7 +38,7 @@ def export(
     from fastglt.deploy.exports import check, export
 
     check(to, out)
-    predictor, *_ = compiled(ticket, graph)
+    predictor, *_ = compiled(ticket, graph, other_graph=other_graph)
     done = export(predictor, out, to=to)
     facts = {
         "format": to,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastglt.cli.measuring import Kept, Measurement, Pairs
 from fastglt.cli.options import as_file_name
-from fastglt.cli.tickets import dataset_of, open_ticket, refuse_users_model, run_settings, task_of
+from fastglt.cli.tickets import OwnGraph, open_ticket, refuse_users_model, task_of
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _refuse_to_find(pairs: Pairs) -> None:
 def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
     ticket, file = open_ticket(path)
     refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
-    dataset = dataset_of(file, pairs.datasets, None, pairs.data_root, directed=pairs.directed)
+    dataset = _graph(pairs).load(file)
     what = {
         "dataset": dataset.name,
         "model": str(ticket.model["name"]),
@@ -53,6 +53,10 @@ def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
     }
     measure = partial(_measure, pairs, file, pairs.datasets or dataset.name, repeats)
     return Measurement(what=what, measure=measure)
+
+
+def _graph(pairs: Pairs) -> OwnGraph:
+    return OwnGraph(dataset=pairs.datasets, data_root=pairs.data_root, directed=pairs.directed)
 
 
 def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: int, note: "Note") -> "Row":
@@ -83,7 +87,7 @@ def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") ->
     ticket, _ = open_ticket(file)
     place: dict[str, Any] = {
         "root": None if pairs.data_root is None else str(pairs.data_root),
-        "split_seed": run_settings(file).get("split_seed", 0),
+        "split_seed": _graph(pairs).split_seed_of(file),
         "directed": pairs.directed,
     }
     machine = {"threads": pairs.threads or available_threads(), "device": pairs.chosen_device}

@@ -1,6 +1,5 @@
 """Tickets from the command line before the judge: opened with their tasks, trained, and told of."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fastglt.cli.tickets import dataset_of, open_ticket, refuse_users_model, run_settings, task_of
+from fastglt.cli.tickets import OwnGraph, open_ticket, refuse_users_model, run_settings, task_of, warnings_told
 
 if TYPE_CHECKING:
     from fastglt.judge import Contest, Verdict
@@ -59,10 +58,7 @@ class Judged:
 class Loader:
     """Opens tickets with their tasks; tickets on one graph and split share the task."""
 
-    dataset: str | None
-    split_seed: int | None
-    data_root: Path | None
-    directed: bool = field(kw_only=True)
+    graph: OwnGraph
     device: str = field(kw_only=True)
     fresh_init: bool = field(kw_only=True)
     known: "dict[tuple[Any, Any], tuple[str, Task]]" = field(default_factory=dict, init=False)
@@ -73,12 +69,9 @@ class Loader:
 
         ticket, file = open_ticket(path)
         refuse_users_model(ticket, "fastglt.evaluate(ticket, model, data)")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings_told(path):
             name, task = self._task(ticket, file)
             contest = Contest.prepare(ticket, None, task, fresh_init=self.fresh_init)
-        for message in dict.fromkeys(str(warning.message) for warning in caught):
-            typer.echo(f"warning: {path}: {message}", err=True)
         recorded = run_settings(file).get("labels_and_split")
         same = None if recorded is None else recorded == task.digests["labels_and_split"]
         if same is False:
@@ -90,7 +83,7 @@ class Loader:
         recorded = run_settings(file)
         key = (recorded.get("dataset"), recorded.get("split_seed"))
         if key not in self.known or self.known[key][1].graph.fingerprint != ticket.graph_fingerprint:
-            found = dataset_of(file, self.dataset, self.split_seed, self.data_root, directed=self.directed)
+            found = self.graph.load(file)
             self.known[key] = (found.name, task_of(ticket, found).to(self.device))
         return self.known[key]
 

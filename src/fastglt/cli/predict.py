@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.compiled import OwnGraph, TicketPath, compiled
+from fastglt.cli.compiled import OtherGraph, TicketPath, compiled
 from fastglt.cli.gather import gather
+from fastglt.cli.tickets import OwnGraph
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="Write nodes, classes and probabilities to a .npz or .csv file.")
     ] = None,
+    other_graph: OtherGraph = False,
     json_output: arguments.AsJson = False,
 ) -> None:
     """Predict the class of every node, or of some, with the ticket's trained network on its pruned graph.
@@ -57,7 +59,7 @@ def predict(
     """
     if out is not None and out.suffix not in _SUFFIXES:
         raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
-    predictor, task, names = compiled(ticket, graph)
+    predictor, task, names = compiled(ticket, graph, other_graph=other_graph)
     chosen = read_nodes(nodes, task.graph.num_nodes, names and names.nodes)
     logits = predictor.logits(None if nodes is None else chosen)
     probabilities = logits.softmax(1)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastglt.cli import arguments
 from fastglt.cli.arguments import RUN
+from fastglt.cli.compiled import compiled
 from fastglt.cli.gather import gather
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, refuse_users_model, task_of
+from fastglt.cli.tickets import OwnGraph, open_ticket, refuse_users_model
 from fastglt.errors import MachineError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Bounds:
 @gather
 def serve(
     ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
+    graph: OwnGraph,
     bounds: Bounds,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0: every one.", rich_help_panel=RUN)
@@ -65,10 +66,6 @@ def serve(
     log_level: Annotated[
         str, typer.Option(help="critical, error, warning, info (each request) or debug.", rich_help_panel=RUN)
     ] = "warning",
-    dataset: OwnDataset = None,
-    split_seed: OwnSplitSeed = None,
-    data_root: arguments.DataRoot = None,
-    directed: arguments.Directed = False,
 ) -> None:
     """Answer questions about nodes over HTTP: POST /predict, with an OpenAPI page at /docs.
 
@@ -79,7 +76,6 @@ def serve(
     _require_extra()
     import logging
 
-    from fastglt.deploy.compiling import compile_for
     from fastglt.errors import require
     from fastglt.experiment import available_threads
     from fastglt.kernels import set_threads
@@ -93,8 +89,7 @@ def serve(
     with listen(host, port) as listening:  # a port that is taken is told before anything is compiled
         found, path = open_ticket(ticket)
         refuse_users_model(found, "fastglt.serve.make_app(predictor)")
-        task = task_of(found, dataset_of(path, dataset, split_seed, data_root, directed=directed))
-        predictor = compile_for(found, task.graph, task.x)
+        predictor, *_ = compiled(path, graph, layout="fastest")
         app = make_app(predictor, limits=limits, ticket=hashlib.sha256(path.read_bytes()).hexdigest())
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
 

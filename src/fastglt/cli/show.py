@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli import arguments
-from fastglt.cli.tickets import OwnDataset, OwnSplitSeed, dataset_of, open_ticket, task_of
+from fastglt.cli.gather import gather
+from fastglt.cli.tickets import OwnGraph, open_ticket, task_of
 
 if TYPE_CHECKING:
     from fastglt.ticket import Ticket
@@ -19,18 +20,16 @@ EXAMPLES = (
 )
 
 
+@gather
 def show(
     ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
+    graph: OwnGraph,
     cost: Annotated[
         bool, typer.Option("--cost", help="Parameters, MACs and bytes of each operation, dense beside ticket.")
     ] = False,
     analysis: Annotated[
         bool, typer.Option("--analysis", help="Degrees, components, homophily, dead units: before and after.")
     ] = False,
-    dataset: OwnDataset = None,
-    split_seed: OwnSplitSeed = None,
-    data_root: arguments.DataRoot = None,
-    directed: arguments.Directed = False,
     json_output: arguments.AsJson = False,
 ) -> None:
     """Describe a ticket: what it keeps, how it was found, how it scored. Its checksum is verified."""
@@ -39,12 +38,12 @@ def show(
     if cost or analysis:
         from fastglt.cli import show_more
 
-        graph = dataset_of(path, dataset, split_seed, data_root, directed=directed)
-        task = task_of(found, graph)
+        dataset = graph.load(path)
+        task = task_of(found, dataset)
         if cost:
             facts["cost"] = show_more.cost_facts(found, path, task)
         if analysis:
-            facts["analysis"] = show_more.analysis_facts(found, task, graph.tensors["y"])
+            facts["analysis"] = show_more.analysis_facts(found, task, dataset.tensors["y"])
     if json_output:
         from fastglt.cli.facts import as_document
 

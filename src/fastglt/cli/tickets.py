@@ -1,11 +1,16 @@
 """A ticket from what a user typed, and the graph it belongs to."""
 
 import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fastglt.cli import arguments
 from fastglt.errors import InputError
 from fastglt.storage import disk_errors
 
@@ -14,12 +19,6 @@ if TYPE_CHECKING:
     from fastglt.task import Task
     from fastglt.ticket import Ticket
 
-OwnDataset = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset", "--graph", help="The ticket's graph (default: what run.json beside the ticket names)."
-    ),
-]
 OwnSplitSeed = Annotated[
     int | None, typer.Option("--split-seed", help="Decides a split that is not given (default: as in run.json).")
 ]
@@ -65,38 +64,64 @@ def names_graph(file: Path) -> bool:
     return str(run_settings(file).get("dataset")).partition(":")[0] in NAMED
 
 
-def dataset_of(
-    file: Path,
-    dataset: str | None = None,
-    split_seed: int | None = None,
-    data_root: Path | None = None,
-    *,
-    directed: bool = False,
-) -> "Dataset":
-    """The dataset that a user names for a ticket or, without one, that the ticket's run was made on."""
-    from fastglt.data import load
+@dataclass(frozen=True, kw_only=True)
+class OwnGraph:
+    """The options that name a ticket's graph."""
 
-    settings = run_settings(file) if dataset is None or split_seed is None else {}
-    if split_seed is None:
-        split_seed = settings.get("split_seed", 0)
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset", "--graph", help="The ticket's graph (default: what run.json beside the ticket names)."
+        ),
+    ] = None
+    split_seed: OwnSplitSeed = None
+    data_root: arguments.DataRoot = None
+    directed: arguments.Directed = False
+
+    def load(self, file: Path) -> "Dataset":
+        """The dataset that was named for a ticket or, without a name, that the ticket's run was made on."""
+        from fastglt.data import load
+
+        return load(
+            self.dataset or _recorded(file),
+            root=self.data_root,
+            split_seed=self.split_seed_of(file),
+            directed=self.directed,
+        )
+
+    def split_seed_of(self, file: Path) -> int:
+        """What decides the split."""
+        return int(run_settings(file).get("split_seed", 0)) if self.split_seed is None else self.split_seed
+
+
+def _recorded(file: Path) -> str:
+    dataset = run_settings(file).get("dataset")
     if dataset is None:
-        dataset = settings.get("dataset")
-        if dataset is None:
-            raise InputError(f"the ticket's graph must be named (got no run.json beside '{file}'); pass --dataset")
-        if not names_graph(file):
-            raise InputError(f"the ticket's graph came from a file (got '{dataset}'); pass its path as --dataset")
-    return load(dataset, root=data_root, split_seed=split_seed, directed=directed)
+        raise InputError(f"the ticket's graph must be named (got no run.json beside '{file}'); pass --dataset")
+    if not names_graph(file):
+        raise InputError(f"the ticket's graph came from a file (got '{dataset}'); pass its path as --dataset")
+    return str(dataset)
 
 
-def task_of(ticket: "Ticket", dataset: "Dataset") -> "Task":
-    """The task of a dataset, refused if it is not on the ticket's graph."""
+@contextmanager
+def warnings_told(path: Path) -> Iterator[None]:
+    """Tell each warning about a ticket in one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"warning: {path}: {message}", err=True)
+
+
+def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) -> "Task":
+    """The task of a dataset, refused if it is not on the ticket's graph, unless told otherwise."""
     from fastglt.task import Task
 
     task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
-    if task.graph.fingerprint != ticket.graph_fingerprint:
+    if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
         raise InputError(
             f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
             "with --directed if it was directed"
         )
-    ticket.check(task)
+    ticket.check(task, other_graph=other_graph)
     return task

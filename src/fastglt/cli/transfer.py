@@ -1,7 +1,7 @@
 """`fastglt transfer`: a ticket's masks on another network or another graph."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ from fastglt.cli.arguments import LONG, RUN, WHAT
 from fastglt.cli.judging import Loader, judge, print_verdict
 from fastglt.cli.lists import read_seeds
 from fastglt.cli.options import as_file_name, given
-from fastglt.cli.tickets import OwnSplitSeed, dataset_of, open_ticket, run_settings
+from fastglt.cli.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
 
 if TYPE_CHECKING:
@@ -76,18 +76,18 @@ def transfer(
     chosen = read_seeds(seeds)
     use_machine(threads)
     source, file = open_ticket(ticket)
-    found = dataset_of(file, dataset, split_seed, data_root, directed=directed)
+    graph = OwnGraph(dataset=dataset, split_seed=split_seed, data_root=data_root, directed=directed)
+    found = graph.load(file)
     task = Task.from_tensors(found.tensors, metric=found.metric).to(device)
     width = source.model.get("hidden", 512) if hidden is None else hidden
     network = as_network(model or source.model["name"], task, hidden=width, seed=seed)
     epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
     budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
     machine = machine_settings(threads, device)
-    if split_seed is None:
-        split_seed = int(run_settings(file).get("split_seed", 0))
-    facts = {"dataset": found.name, "split_seed": split_seed}
+    graph = replace(graph, split_seed=graph.split_seed_of(file))
+    facts = {"dataset": found.name, "split_seed": graph.split_seed}
     folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, store, quiet=quiet)
-    judged = Loader(dataset, split_seed, data_root, directed=directed, device=device, fresh_init=False).open(folder)
+    judged = Loader(graph, device=device, fresh_init=False).open(folder)
     verdict = judge(judged, chosen, margin, level, machine, store, command="transfer", quiet=quiet)
     document = {**judged.document(verdict), "taken": judged.contest.ticket.config["taken"]}
     if json_output:
