@@ -202,25 +202,31 @@ class Prepared:
 
     @property
     def _where(self) -> dict[str, Any]:
-        return {"threads": self.settings["threads"], "device": self.experiment.device}
+        return {"threads": thread_count(self.experiment.threads), "device": self.experiment.device}
 
 
 def use_machine(threads: int) -> int:
     """Set this process up for so many threads (0: all it may use) and its memory; returns how many."""
+    count = thread_count(threads)
     keep_freed_memory()
-    threads = threads or available_threads()
-    kernels.set_threads(threads)
-    return threads
+    kernels.set_threads(count)
+    return count
 
 
 def machine_settings(threads: int, device: str) -> dict[str, Any]:
     """Where and by what a run is computed, as far as it may decide the last bits."""
     return {
-        "threads": threads or available_threads(),
+        "threads": thread_count(threads),
         "device": device,
         "backend": kernels.backend(),
         "fastglt": __version__,
     }
+
+
+def thread_count(threads: int) -> int:
+    """So many threads; 0: as many as there are cores for this process."""
+    require("not be negative", threads=threads)
+    return threads or available_threads()
 
 
 def available_threads() -> int:

@@ -72,7 +72,7 @@ def restore_trained(ticket: Ticket, model: nn.Module | str | None) -> tuple[Netw
 def network_of(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
     """The ticket's network with any weights, and the masks under its own parameter names."""
     spec: dict[str, Any] = dict(ticket.model)
-    if spec["name"] != "pyg":
+    if not ticket.is_of_users_model:
         _refuse_other_backbone(spec, model)
         return build(spec), ticket.masks
     owner = spec["class"]

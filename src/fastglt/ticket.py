@@ -59,6 +59,11 @@ class Ticket:
         return state
 
     @property
+    def is_of_users_model(self) -> bool:
+        """Whether its network is a user's own model: the ticket has its weights, and not the model."""
+        return bool(self.model["name"] == "pyg")
+
+    @property
     def graph_sparsity(self) -> float:
         """The share of edges removed, exactly."""
         return self.masks.graph_sparsity
@@ -117,8 +122,8 @@ class Ticket:
                 f"the ticket was found on another graph, {self.graph_fingerprint[:12]}… "
                 f"(got {graph.fingerprint[:12]}…); pass other_graph=True to use it all the same"
             )
-        users = self.model["name"] == "pyg"  # our own networks do not look at them
-        if users and graph.values_fingerprint != self.config.get("edge_values"):
+        other_values = graph.values_fingerprint != self.config.get("edge_values")
+        if self.is_of_users_model and other_values:  # our own networks do not look at them
             warnings.warn(
                 "the edge values differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
             )

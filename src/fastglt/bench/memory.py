@@ -55,7 +55,7 @@ def in_own_process(job: Job) -> int:
 
 def pyg_job(prepared: "Prepared", form: str) -> Job:
     """What a process of stock PyG's side is told."""
-    from fastglt.experiment import available_threads
+    from fastglt.experiment import thread_count
 
     experiment, root = prepared.experiment, prepared.experiment.data_root
     return {
@@ -68,7 +68,7 @@ def pyg_job(prepared: "Prepared", form: str) -> Job:
         "spec": prepared.network.spec,
         "form": form,
         "recipe": asdict(prepared.method.budget.recipe),
-        "threads": experiment.threads or available_threads(),
+        "threads": thread_count(experiment.threads),
         "device": experiment.device,
     }
 

@@ -63,7 +63,7 @@ def _groups(a: "Ticket", b: "Ticket", found: "Difference", task: "Task") -> dict
     groups = {}
     if found.edges is not None:
         groups["edge_degree"] = difference.edge_degree_groups(a.masks, b.masks, task)
-    if a.model["name"] != "pyg":
+    if not a.is_of_users_model:
         gradients = difference.start_gradients(restore_start(a, None)[0], task)
         if found.edges is not None:
             groups["edge_gradient"] = difference.edge_gradient_groups(a.masks, b.masks, gradients)
@@ -80,7 +80,7 @@ def _notes(a: "Ticket", found: "Difference") -> list[str]:
         notes.append("The tickets belong to models of different shapes: only their edges are compared.")
     elif not found.same_start:
         notes.append("The tickets started from different Θ0: weights are compared by their places alone.")
-    if a.model["name"] == "pyg":
+    if a.is_of_users_model:
         notes.append("Gradients of a user's model need that model: fastglt.judge.difference in Python.")
     return notes
 

@@ -12,7 +12,6 @@ from fastglt.cli.gather import gather
 from fastglt.cli.judging import Loader, judge, print_verdict
 from fastglt.cli.lists import read_seeds
 from fastglt.cli.tickets import OwnGraph
-from fastglt.errors import require
 
 EXAMPLES = (
     "Examples: [bold]fastglt evaluate runs/a[/] (ten seeds, margin 1 point) · "
@@ -52,7 +51,6 @@ def evaluate(
     from fastglt.judge.verdict import check_rule
 
     check_rule(margin, level)
-    require("not be negative", threads=threads)
     chosen = read_seeds(seeds)
     use_machine(threads)
     load = Loader(graph, device=device, fresh_init=fresh_init)

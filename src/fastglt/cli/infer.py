@@ -82,7 +82,7 @@ def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: i
 def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") -> "Row":
     from fastglt.bench.infer import measure
     from fastglt.data import load
-    from fastglt.experiment import available_threads
+    from fastglt.experiment import thread_count
 
     ticket, _ = open_ticket(file)
     place: dict[str, Any] = {
@@ -90,6 +90,6 @@ def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") ->
         "split_seed": _graph(pairs).split_seed_of(file),
         "directed": pairs.directed,
     }
-    machine = {"threads": pairs.threads or available_threads(), "device": pairs.chosen_device}
+    machine = {"threads": thread_count(pairs.threads), "device": pairs.chosen_device}
     source = {"name": name, **place, **machine}
     return measure(ticket, file, load(name, **place), source, repeats=repeats, note=note)

@@ -76,16 +76,13 @@ def serve(
     _require_extra()
     import logging
 
-    from fastglt.errors import require
-    from fastglt.experiment import available_threads
-    from fastglt.kernels import set_threads
+    from fastglt.experiment import use_machine
     from fastglt.serve import make_app
     from fastglt.serve.server import listen, require_level, run_on
 
     limits = bounds.limits()
-    require("not be negative", threads=threads)
     require_level(log_level)
-    set_threads(threads or available_threads())
+    use_machine(threads)
     with listen(host, port) as listening:  # a port that is taken is told before anything is compiled
         found, path = open_ticket(ticket)
         refuse_users_model(found, "fastglt.serve.make_app(predictor)")

@@ -42,7 +42,7 @@ def analysis_facts(ticket: "Ticket", task: "Task", labels: "Tensor") -> dict[str
     from fastglt.judge.analysis import describe_graph, describe_weights
     from fastglt.models import build
 
-    own = ticket.model["name"] != "pyg"  # nobody knows which matrix of a user's model feeds which
+    own = not ticket.is_of_users_model  # nobody knows which matrix of a user's model feeds which
     operations = build(dict(ticket.model)).operations if own else ()
     return {
         "graph": describe_graph(task.graph, ticket.masks.edges, labels),

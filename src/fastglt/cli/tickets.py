@@ -35,7 +35,7 @@ def open_ticket(path: Path) -> "tuple[Ticket, Path]":
 
 def refuse_users_model(ticket: "Ticket", instead: str) -> None:
     """A ticket does not have a user's model in it, only its weights."""
-    if ticket.model["name"] == "pyg":
+    if ticket.is_of_users_model:
         rule = f"the command line can only build fastglt's own models (got a user's, {ticket.model['class']})"
         raise InputError(f"{rule}; use {instead} in Python")
 

@@ -72,7 +72,7 @@ def transfer(
     from fastglt.task import Task
 
     check_rule(margin, level)
-    require("not be negative", threads=threads, seed=seed)
+    require("not be negative", seed=seed)
     chosen = read_seeds(seeds)
     use_machine(threads)
     source, file = open_ticket(ticket)

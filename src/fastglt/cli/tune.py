@@ -21,7 +21,7 @@ Examples:\n
 def tune(
     show: Annotated[bool, typer.Option("--show", help="Print the table in use; measure nothing.")] = False,
     reset: Annotated[bool, typer.Option("--reset", help="Forget what was measured here.")] = False,
-    threads: Annotated[int, typer.Option(help="0: all cores.", min=0)] = 0,
+    threads: Annotated[int, typer.Option(help="0: all cores.")] = 0,
     json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Measure this machine and keep the table of back ends that suits it, for every later run.
@@ -49,11 +49,10 @@ def tune(
 
 def _measure(threads: int) -> "list[Measured]":
     from fastglt.cli.progress import Notes
-    from fastglt.experiment import available_threads
-    from fastglt.kernels import set_threads
+    from fastglt.experiment import use_machine
     from fastglt.kernels.tune import measure, to_table
 
-    set_threads(threads or available_threads())
+    use_machine(threads)
     results = []
     with Notes("measuring", quiet=False) as notes:
         for result in measure():
