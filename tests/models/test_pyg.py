@@ -458,6 +458,12 @@ class Checkpointed(Single):
         return checkpoint(self.conv, x, edge_index, use_reentrant=False)
 
 
+class InPlace(Single):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        h = self.conv(x, edge_index).sigmoid()
+        return h.mul_(2)
+
+
 class Deep(nn.Module):
     """Reentrant checkpoints, as PyG has them."""
 
@@ -563,6 +569,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "one way": (OneWay, "must load the state that it gives"),
     "checkpoints": (Checkpointed, "runs again in the backward pass"),
     "reentrant": (Deep, "activation checkpointing has to be turned off"),
+    "in place": (InPlace, r"differentiable \(got .* modified by an inplace operation.*\)$"),
     "passing buffer": (PassingMean, r"must be persistent \(got 'mean', which is not\)"),
     "closure": (Closure, r"parameters of its own \(got one of shape \(3.*\) that is not\)"),
     "sparse gradients": (Embeds, r"must be dense \(got a sparse one of 'table.weight'"),

@@ -14,13 +14,8 @@ from typing import Any
 from fastglt.errors import InputError
 from fastglt.methods.base import FixedMasks, Method
 
-RESERVED = (
-    FixedMasks.name,
-    "all",
-    "dense",
-    "dense_distilled",
-    "transfer",
-)  # something else where methods are named
+# What means something else where a method is named.
+RESERVED = (FixedMasks.name, "all", "dense", "dense_distilled", "transfer")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 

@@ -146,7 +146,8 @@ def _once(trial: Network) -> Iterator[None]:
         yield
     except RuntimeError as error:
         reason = str(error).strip().split("\n")[0]
-        raise InputError(f"the model must be differentiable (got {reason}); {remedy}") from error
+        hint = f"; {remedy}" if "checkpoint" in reason.lower() else ""
+        raise InputError(f"the model must be differentiable (got {reason}){hint}") from error
     finally:
         for handle in handles:
             handle.remove()
