@@ -136,7 +136,7 @@ ALLOWED: dict[str, set[str]] = {
     "batch": {"entries", "errors", "experiment", "phases", "process", "run_folder", "storage", "store"},
     "compare": {"batch", "judge", "phases", "schedules", "tables", "wording"},
     "extreme": {"errors", "judge", "methods", "phases", "tables", "wording"},
-    "serve": {"deploy", "errors", "kernels"},
+    "serve": {"data", "deploy", "errors", "kernels"},
     "deploy": {
         *("errors", "features", "fitting", "graph", "kernels", "messages", "models", "modes", "process", "seeds"),
         *("storage", "task", "ticket"),

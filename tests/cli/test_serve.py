@@ -46,6 +46,25 @@ def test_serves_a_run_until_it_is_interrupted(find: Cli, tmp_path: Path) -> None
             process.kill()
 
 
+def test_a_csv_files_own_ids_and_labels(cli: Cli, tmp_path: Path) -> None:
+    nodes = [f"n{row},{('ant', 'bee')[row % 2]},{row % 2}" for row in range(40)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,f", *nodes]))
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"n{i},n{(i + 2) % 40}" for i in range(40)))
+    short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
+    assert cli("find", "--dataset", tmp_path, *short, "--quiet", "--out", tmp_path / "run").code == 0
+    told = ("--dataset", str(tmp_path), "--port", "0", "--threads", "1")
+    command = [sys.executable, "-c", SERVE, "serve", str(tmp_path / "run"), *told]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split(" at ")[1].split()[0]
+            answer = ask(address, {"ids": ["n31", "n2"]})
+        finally:
+            process.kill()
+    assert (answer["nodes"], answer["ids"]) == ([31, 2], ["n31", "n2"])
+    assert answer["labels"] == [("ant", "bee")[kind] for kind in answer["classes"]]
+
+
 @pytest.mark.parametrize(
     ("option", "value", "reason"),
     [

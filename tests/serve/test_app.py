@@ -13,6 +13,7 @@ from torch_geometric.nn import GCNConv, GraphSAGE
 
 import fastglt
 from fastglt import InputError, compile_ticket
+from fastglt.data.base import Names
 from fastglt.deploy import Predictor
 from fastglt.features import Features
 from fastglt.serve import Limits, make_app
@@ -48,6 +49,45 @@ def test_nodes_of_the_graph(client: TestClient) -> None:
         "ticket": "f00d",
         "version": fastglt.__version__,
     }
+
+
+class TestNames:
+    NAMES = Names(nodes=tuple("abcdefg"), classes=("x", "y", "z"))
+
+    def client(self, **names: Any) -> TestClient:
+        app = make_app(small_predictor(), limits=Limits(max_nodes=3), names=self.NAMES._replace(**names))
+        return TestClient(app)
+
+    def test_nodes_may_be_asked_for_by_their_ids(self) -> None:
+        with self.client() as client:
+            answer = ask(client, ids=["g", "b"], nodes=[4], new_nodes={"features": [[1, 0, 0, 2]]})
+        classes = small_predictor().with_nodes([[1, 0, 0, 2]], [[], []]).predict([4, 6, 1, 7]).tolist()
+        assert (answer["nodes"], answer["ids"]) == ([4, 6, 1, 7], ["e", "g", "b", None])
+        assert (answer["classes"], answer["labels"]) == (classes, ["xyz"[kind] for kind in classes])
+
+    def test_classes_may_have_no_names(self) -> None:
+        with self.client(classes=()) as client:
+            answer = ask(client, ids=["c"])
+        assert (answer["nodes"], answer["ids"], answer["labels"]) == ([2], ["c"], None)
+
+    @pytest.mark.parametrize(
+        ("question", "reason"),
+        [
+            ({"ids": ["a", "h"]}, "ids must be those of the graph's file (got 'h')"),
+            ({"ids": [1]}, "valid string"),
+            ({"ids": []}, "at least 1 item"),
+            ({}, "nodes, ids, new_nodes or several of them must be given"),
+            ({"nodes": [0, 1], "ids": ["a", "b"]}, "nodes and ids must be at most 3 (got 4)"),
+        ],
+    )
+    def test_what_does_not_fit_is_explained(self, question: Any, reason: str) -> None:
+        with self.client() as client:
+            response = client.post("/predict", json=question)
+        assert (response.status_code, reason in response.json()["detail"]) == (422, True), response.text
+
+    def test_without_names_there_are_no_ids(self, client: TestClient) -> None:
+        response = client.post("/predict", json={"ids": ["a"]})
+        assert (response.status_code, "Extra inputs" in response.json()["detail"]) == (422, True)
 
 
 def test_probabilities_on_request(client: TestClient) -> None:

@@ -86,8 +86,9 @@ def serve(
     with listen(host, port) as listening:  # a port that is taken is told before anything is compiled
         found, path = open_ticket(ticket)
         refuse_users_model(found, "fastglt.serve.make_app(predictor)")
-        predictor, *_ = compiled(path, graph, layout="fastest")
-        app = make_app(predictor, limits=limits, ticket=hashlib.sha256(path.read_bytes()).hexdigest())
+        predictor, _, names = compiled(path, graph, layout="fastest")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        app = make_app(predictor, limits=limits, ticket=digest, names=names)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
 
         def announce(address: str) -> None:

@@ -13,13 +13,14 @@ from prometheus_client import generate_latest
 from pydantic import BaseModel, Field
 
 from fastglt import __version__
+from fastglt.data.base import Names
 from fastglt.deploy import Predictor
 from fastglt.errors import InputError
 from fastglt.serve.gate import RETRY_AFTER, Gate
 from fastglt.serve.limits import Limits
 from fastglt.serve.metrics import Counted, Metrics
-from fastglt.serve.questions import Answer, Question, Refusal, question_model
-from fastglt.serve.worker import Worker
+from fastglt.serve.questions import Answer, NamedAnswer, NamedQuestion, Question, Refusal, question_model
+from fastglt.serve.worker import Found, Worker
 
 _PATHS = frozenset({"/", "/predict", "/healthz", "/metrics", "/docs", "/openapi.json"})
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -55,11 +56,13 @@ class Health(BaseModel):
     status: str
 
 
-def make_app(predictor: Predictor, *, limits: Limits | None = None, ticket: str | None = None) -> FastAPI:
+def make_app(
+    predictor: Predictor, *, limits: Limits | None = None, ticket: str | None = None, names: Names | None = None
+) -> FastAPI:
     """An ASGI app that serves a predictor, also one of your own PyG model; `fastglt.serve.run` runs it.
 
-    `ticket` is a digest that every answer carries. The predictor runs with as many threads as `fastglt.set_threads`
-    has set.
+    `ticket` is a digest that every answer carries; `names` are what a file calls nodes and classes. The predictor
+    runs with as many threads as `fastglt.set_threads` has set.
     """
     limits = limits or Limits()
     metrics = Metrics()
@@ -93,8 +96,9 @@ def make_app(predictor: Predictor, *, limits: Limits | None = None, ticket: str 
     app.add_exception_handler(InputError, _refuse)
     app.add_exception_handler(Exception, _hide)
     _add_routes(app, about, worker, metrics)
-    model = question_model(about.nodes, about.features, limits)
-    app.post("/predict", response_model=Answer, responses=_REFUSALS)(_predicting(model, about, worker, limits))
+    model = question_model(about.nodes, about.features, limits, named=names is not None)
+    answer = _Answering(about, worker, limits, names)
+    app.post("/predict", response_model=answer.kind, responses=_REFUSALS)(answer.to(model))
     return app
 
 
@@ -118,22 +122,55 @@ def _add_routes(app: FastAPI, about: About, worker: Worker, metrics: Metrics) ->
         return PlainTextResponse(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
 
-def _predicting(
-    model: type[Question], about: About, worker: Worker, limits: Limits
-) -> Callable[..., Awaitable[Answer]]:
-    async def predict(question: Question) -> Answer:
-        """The classes of nodes of the graph, or of new ones that exist for this request only."""
-        if not worker.ready:
-            raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
-        try:
-            found = await worker.ask(question, limits.timeout)
-        except TimeoutError:
-            detail = f"an answer may take {limits.timeout:g} s; try again, or ask for less"
-            raise HTTPException(503, detail, RETRY_AFTER) from None
-        return Answer(**vars(found), ticket=about.ticket, version=about.version)
+class _Answering:
+    """What becomes of a question."""
 
-    predict.__annotations__["question"] = model  # with this graph's numbers in it
-    return predict
+    def __init__(self, about: About, worker: Worker, limits: Limits, names: Names | None) -> None:
+        self._about, self._worker, self._limits, self._names = about, worker, limits, names
+        self._numbers = {} if names is None else {name: number for number, name in enumerate(names.nodes)}
+
+    @property
+    def kind(self) -> type[Answer]:
+        """What comes back."""
+        return Answer if self._names is None else NamedAnswer
+
+    def to(self, model: type[Question]) -> Callable[..., Awaitable[Answer]]:
+        """The function that answers questions of a kind."""
+
+        async def predict(question: Question) -> Answer:
+            """The classes of nodes of the graph, or of new ones that exist for this request only."""
+            if not self._worker.ready:
+                raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
+            try:
+                found = await self._worker.ask(self._by_number(question), self._limits.timeout)
+            except TimeoutError:
+                detail = f"an answer may take {self._limits.timeout:g} s; try again, or ask for less"
+                raise HTTPException(503, detail, RETRY_AFTER) from None
+            called = self._called(found)
+            return self.kind(**vars(found), **called, ticket=self._about.ticket, version=self._about.version)
+
+        predict.__annotations__["question"] = model  # with this graph's numbers in it
+        return predict
+
+    def _by_number(self, question: Question) -> Question:
+        if not isinstance(question, NamedQuestion) or not question.ids:
+            return question
+        unknown = next((name for name in question.ids if name not in self._numbers), None)
+        if unknown is not None:
+            raise InputError(_ascii(f"ids must be those of the graph's file (got {_SHORT.repr(unknown)})"))
+        nodes = [*question.nodes, *(self._numbers[name] for name in question.ids)]
+        if len(nodes) > self._limits.max_nodes:
+            raise InputError(f"nodes and ids must be at most {self._limits.max_nodes} (got {len(nodes)})")
+        return question.model_copy(update={"nodes": nodes})
+
+    def _called(self, found: Found) -> dict[str, Any]:
+        if self._names is None:
+            return {}
+        ids, labels = self._names
+        return {
+            "ids": [ids[node] if node < len(ids) else None for node in found.nodes],
+            "labels": [labels[kind] for kind in found.classes] if labels else None,
+        }
 
 
 async def _explain(_: Request, error: Exception) -> JSONResponse:

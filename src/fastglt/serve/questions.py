@@ -68,6 +68,21 @@ class Question(BaseModel):
         return self
 
 
+class NamedQuestion(Question):
+    """The same where a file gives nodes ids: they may be asked for by these, after those asked for by number."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [name]} for name in ("nodes", "ids", "new_nodes")]}
+    )
+    ids: list[str] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> "NamedQuestion":
+        if not self.nodes and not self.ids and self.new_nodes is None:
+            raise ValueError("nodes, ids, new_nodes or several of them must be given")
+        return self
+
+
 class Answer(BaseModel):
     """The classes of the nodes that were asked for, in their order, then those of the new nodes."""
 
@@ -78,14 +93,22 @@ class Answer(BaseModel):
     version: str = Field(description="Of fastglt.")
 
 
+class NamedAnswer(Answer):
+    """The same with what a file calls nodes and classes."""
+
+    ids: list[str | None] = Field(description="Of each node; a new one has none.")
+    labels: list[str] | None = Field(description="Of the classes, if the file has those of the ticket's run.")
+
+
 class Refusal(BaseModel):
     """Why there is no answer."""
 
     detail: str
 
 
-def question_model(num_nodes: int, num_features: int, limits: Limits) -> type[Question]:
+def question_model(num_nodes: int, num_features: int, limits: Limits, *, named: bool = False) -> type[Question]:
     """The questions that one graph's service takes."""
+    base = NamedQuestion if named else Question
     node = _whole(num_nodes - 1)
     fields: dict[str, Any] = {
         "nodes": (_several(node, 1, limits.max_nodes), Field([], description="Ids of nodes of the graph.")),
@@ -99,7 +122,10 @@ def question_model(num_nodes: int, num_features: int, limits: Limits) -> type[Qu
         fields["new_nodes"] = (new, Field(None, description=f"Numbered from {num_nodes} on."))
     else:
         fields["new_nodes"] = (None, Field(None, description="This service takes none."))
-    found: type[Question] = create_model("Question", __base__=Question, __doc__=Question.__doc__, **fields)
+    if named:
+        names = _several(Annotated[str, Field(strict=True)], 1, limits.max_nodes)
+        fields["ids"] = (names, Field([], description="Ids of nodes, as in the graph's file."))
+    found: type[Question] = create_model("Question", __base__=base, __doc__=base.__doc__, **fields)
     return found
 
 
