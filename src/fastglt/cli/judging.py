@@ -124,15 +124,14 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     from rich.console import Console
 
     from fastglt.tables import empty_table, print_wide
-    from fastglt.wording import mean_and_deviation, percent, signed
+    from fastglt.wording import METRICS, mean_and_deviation, percent, signed
 
     removed = (f"{percent(document[f'{part}_sparsity'])} %" for part in ("graph", "weight"))
     method = document["method"] + ", distilled" * ("distill" in document)
     kind = f"{document['dataset']} · {document['model']} · {method}"
     title = "{}: {} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
-    metric = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}[document["metric"]]
     between = f"{100 * (1 - 2 * verdict.level):g} % interval"
-    what = f"test {metric} in %"
+    what = f"test {METRICS[document['metric']]} in %"
     table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
     start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
     verdicts = {f"{start}, n = {verdict.n}": verdict}

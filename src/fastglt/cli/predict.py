@@ -152,9 +152,7 @@ def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
     tested = torch.zeros(len(chosen), dtype=torch.bool)
     tested[torch.from_numpy(first)] = True
     tested &= torch.isin(chosen, task.test)
-    labels = task.y[chosen[tested]]
-    one_class = task.metric == "roc_auc" and labels.unique().numel() < 2  # type: ignore[no-untyped-call]
-    score = math.nan if one_class else task.score(logits[tested], chosen[tested])
+    score = task.score(logits[tested], chosen[tested])
     return {
         "nodes": chosen.numel(),
         "classes": logits.shape[1],
@@ -202,6 +200,7 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
 
     from fastglt.cli.tables import percent
     from fastglt.tables import empty_table, print_table
+    from fastglt.wording import METRICS
 
     console = Console()
     if rows:
@@ -216,5 +215,5 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     elif rest:
         typer.echo(f"… and {rest:,} more; --out writes them all")
     if facts["test_score"] is not None:
-        label = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}[facts["metric"]]
-        typer.echo(f"{label} on the {facts['test_nodes']:,} test nodes among them: {percent(facts['test_score'])}")
+        score = f"{METRICS[facts['metric']]} on the {facts['test_nodes']:,} test nodes among them"
+        typer.echo(f"{score}: {percent(facts['test_score'])}")

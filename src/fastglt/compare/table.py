@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from fastglt.tables import empty_table, print_wide
-from fastglt.wording import mean_and_deviation, points
+from fastglt.wording import METRICS, mean_and_deviation, points
 
 Cell = Mapping[str, Any]
 _COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
@@ -64,7 +64,7 @@ def print_rounds(document: Mapping[str, Any], console: Console) -> None:
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     """What the columns mean, and the flags that are there."""
-    yield _NOTE.format(metric=(document["metric"] or "score").replace("_", " "))
+    yield _NOTE.format(metric=METRICS.get(document["metric"], "score"))
     verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
     if verdicts:
         yield _WINS.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
