@@ -87,7 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "forests": {"seeds"},
     "scores": {"errors", "features", "graph", "kernels", "schedules", "seeds"},
     "task": {"errors", "features", "graph", "seeds"},
-    "models": {"errors", "features", "graph", "kernels", "masks", "messages", "seeds"},
+    "models": {"errors", "features", "graph", "kernels", "masks", "messages", "process", "seeds"},
     "records": {"masks"},
     "hooks": {"training"},  # for types only
     "training": {  # methods for types only

@@ -137,7 +137,8 @@ def find(
 
 
 def check_targets(network: Network, task: Task, method: Method) -> None:
-    """Refuse targets that leave nothing, before anything is trained."""
+    """Refuse targets that leave nothing, and a network that is not for this method, before anything is trained."""
+    method.check(network)
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
 
 
@@ -159,7 +160,7 @@ def make_ticket(
     unweighted = score_state(network, task, method.budget, best.state, seed=seed, masks=best.masks)
     runs = {"search": best.scores, "search_unweighted": unweighted, **others}
     weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
-    kept, values = best.masks.edges.kept, task.graph.values_fingerprint
+    kept, valued = best.masks.edges.kept, isinstance(network, PyGNetwork) and network.reads_edge_values
     return Ticket(
         masks=Masks(edges=best.masks.edges, weights=weights),
         weights={name.removeprefix(prefix): value.cpu() for name, value in best.state.items()},
@@ -171,7 +172,7 @@ def make_ticket(
             "targets": asdict(method.targets),
             "budget": method.budget.settings,
             "metric": task.metric,
-            **({"edge_values": values} if prefix and values is not None else {}),
+            **({"edge_values": task.graph.values_fingerprint} if valued else {}),
             **config,
         },
         seed=seed,

@@ -128,7 +128,7 @@ class Graph:
         for name, value in values.items():
             if value is not None:
                 digest.update(f"{name} {tuple(value.shape[1:])} ".encode())
-                digest.update(np.ascontiguousarray(value[order].cpu().numpy(), dtype="<f8").tobytes())
+                digest.update(np.ascontiguousarray(value[order].cpu().double().numpy(), dtype="<f8").tobytes())
         return digest.hexdigest()
 
     def prune(self, mask: Mask) -> "Graph":

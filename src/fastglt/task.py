@@ -151,6 +151,7 @@ def features_of(data: Any) -> Tensor:
         row, column = (~torch.isfinite(x.to_dense())).nonzero()[0].tolist()
         value = given.to_dense()[row, column].item()
         raise InputError(f"features must be finite in float32 (got {value} at node {row}, feature {column})")
+    x = x.clone() if x.is_inference() else x  # of inference mode, which gradients could not use
     return x if sparse else x.contiguous()
 
 

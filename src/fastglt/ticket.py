@@ -122,8 +122,8 @@ class Ticket:
                 f"the ticket was found on another graph, {self.graph_fingerprint[:12]}… "
                 f"(got {graph.fingerprint[:12]}…); pass other_graph=True to use it all the same"
             )
-        other_values = graph.values_fingerprint != self.config.get("edge_values")
-        if self.is_of_users_model and other_values:  # our own networks do not look at them
+        known = "edge_values" in self.config  # of models that look at them
+        if known and graph.values_fingerprint != self.config["edge_values"]:
             warnings.warn(
                 "the edge values differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
             )

@@ -39,8 +39,9 @@ def test_what_is_written_predicts_the_same(cli: Cli, run: Path, tmp_path: Path) 
 def test_a_folder_with_something_else_is_left_alone(cli: Cli, run: Path, tmp_path: Path) -> None:
     own = tmp_path / "project"
     own.mkdir()
-    for _ in range(2):  # an empty folder, then an earlier export
+    for gone in ("model.py", "data.safetensors", ""):  # an empty folder, then what a kill left, then a whole export
         assert cli("export", run, "--to", "pyg", "--out", own).code == 0
+        (own / gone).unlink() if gone else None
     for name in ("model.safetensors", "data.safetensors"):
         (own / name).unlink()
     (own / "model.py").write_text("mine")

@@ -49,7 +49,8 @@ def test_one_option_in_a_config_file_gives_way_to_the_command_line(cli: Cli, tmp
         ("ramp: 0.5", ("--option", "ramp=1"), 1.0),
         ("option: {ramp: 0.5}", ("--ramp", "1"), 1.0),
         ("ramp: ~", ("--option", "ramp=1"), 1.0),
-        ("ramp: null", (), 0.8),
+        ("ramp: Null", (), 0.8),
+        ("~", (), 0.8),
     ],
 )
 def test_the_command_line_wins_whichever_way_an_option_is_written(
@@ -70,6 +71,7 @@ def test_the_command_line_wins_whichever_way_an_option_is_written(
             "weight_sparsity: 0.5\nweight-sparsity: 0.7",
             "an option must be given once (got 'weight_sparsity' twice in",
         ),
+        ("weight_sparsity: ~\nweight-sparsity: 0.7", "must be given once (got 'weight_sparsity' twice in"),
         ("seed: 1\nseed: 2", "must be YAML (got: 'seed' twice"),
         ("seed: true", "Invalid value for '--seed'"),
         ("seed: 1:30", "Invalid value for '--seed'"),

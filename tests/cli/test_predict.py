@@ -139,6 +139,7 @@ def test_wrong_questions(cli: Cli, run: Path, tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"\xff\xfe\x00")
     for arguments, message in (
         (("--nodes", "3,80"), "nodes must lie in 0 … 79 (got 80, '3,80')"),
+        (("--dataset", ""), "unknown dataset (got '')"),
         (("--nodes", " "), "nodes must be at least one (got ' ')"),
         (("--nodes", "none.txt"), "a file with one id on a line (got 'none.txt')"),
         (("--nodes", tmp_path / "picture"), "it is not text"),

@@ -248,6 +248,20 @@ def test_a_users_model_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("to", FORMATS)
+def test_the_callers_modes_and_types_change_nothing(tmp_path: Path, to: str) -> None:
+    data = toy_data()
+    predictor = compile_ticket(quick_ticket(data=data, isolated=False), data)
+    place = tmp_path / f"a{FORMATS[to].suffix}"
+    with torch.autocast("cpu"), torch.inference_mode():
+        assert export(predictor, place, to=to).max_difference < 1e-4
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert export(predictor, place, to=to).max_difference < 1e-4
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"unknown format \(got 'onyx'\); did you mean 'onnx'"):
         export(example("gcn"), tmp_path / "a", to="onyx")

@@ -287,8 +287,16 @@ class TestOptions:
         assert by_effect.config["options"]["weight_score"] == "effect"
 
     def test_of_a_users_model_it_is_not(self) -> None:
+        seen: list[str] = []
         with pytest.raises(InputError, match=r"weight_score must be size for a model of your own \(got effect\)"):
-            quick_ticket(USER_MODELS["GCN"](), weight_score="effect")
+            quick_ticket(
+                USER_MODELS["GCN"](),
+                weight_score="effect",
+                distill=1.0,
+                progress=lambda phase, *_: seen.append(phase),
+            )
+        assert seen == [], "before the teacher is trained"
+        assert quick_ticket(USER_MODELS["GCN"](), weight_score="effect", weight_sparsity=0.0).graph_sparsity == 0.3
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -312,6 +320,5 @@ class TestOptions:
             "swap_fraction": 0.3,
             "decay": 1.0,
             "edge_score": "degree",
-            "weight_score": "size",
             "ramp": 0.8,
         }

@@ -1,6 +1,7 @@
 import copy
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -458,6 +459,18 @@ class Checkpointed(Single):
         return checkpoint(self.conv, x, edge_index, use_reentrant=False)
 
 
+class CheckpointedFunction(Single):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(OUT, OUT))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        def block(h: Tensor) -> Tensor:
+            return (h @ self.weight).relu()
+
+        return checkpoint(block, self.conv(x, edge_index), use_reentrant=False)
+
+
 class InPlace(Single):
     def forward(self, x: Tensor, edge_index: Tensor) -> Any:
         h = self.conv(x, edge_index).sigmoid()
@@ -488,6 +501,23 @@ class PassingMean(Single):
         if self.training:
             self.mean = 0.9 * self.mean + 0.1 * out.detach().mean(0)
         return out - self.mean
+
+
+class Scratch(Single):
+    """Buffers that nobody keeps and that do not matter: unknown numbers, and what training leaves behind."""
+
+    last: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("unknown", torch.full((OUT,), torch.nan), persistent=False)
+        self.register_buffer("last", torch.zeros(OUT), persistent=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        out = self.conv(x, edge_index)
+        if self.training:
+            self.last = out.detach().mean(0)
+        return out
 
 
 class Closure(Single):
@@ -565,9 +595,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "features": (lambda: pyg.GCN(IN + 1, 8, 2, OUT), "must run on this data"),
     "frozen": (frozen, "trainable parameters"),
     "extra state": (ExtraState, r"must consist of tensors \(got dict in '_extra_state'\)"),
-    "spectral norm": (spectral, r"the parameters themselves \(got a parametrized ParametrizedLinear\)"),
+    "spectral norm": (spectral, "must load the state that it gives"),
     "one way": (OneWay, "must load the state that it gives"),
-    "checkpoints": (Checkpointed, "runs again in the backward pass"),
+    "checkpoints": (Checkpointed, "activation checkpointing has to be turned off"),
+    "checkpoints a function": (CheckpointedFunction, "runs again in the backward pass"),
     "reentrant": (Deep, "activation checkpointing has to be turned off"),
     "in place": (InPlace, r"differentiable \(got .* modified by an inplace operation.*\)$"),
     "passing buffer": (PassingMean, r"must be persistent \(got 'mean', which is not\)"),
@@ -599,7 +630,7 @@ def test_without_pruned_edges_a_model_may_do_what_it_likes_with_them(build: Call
     assert (ticket.graph_sparsity, ticket.weight_sparsity) == (0.0, 0.5)
 
 
-@pytest.mark.parametrize("build", [Checkpointed, Deep])
+@pytest.mark.parametrize("build", [CheckpointedFunction, Deep])
 def test_a_model_that_runs_again_is_refused_without_pruned_edges_too(build: Callable[[], nn.Module]) -> None:
     with pytest.raises(InputError, match="activation checkpointing has to be turned off"):
         quick_ticket(seeded(build), graph_sparsity=0.0)
@@ -654,6 +685,36 @@ def test_soft_weights_are_in_force_wherever_a_layer_is_used() -> None:
     assert after is training.weights["module.convs.0.lin.weight"]
 
 
+def test_buffers_that_do_not_matter_may_change() -> None:
+    assert quick_ticket(seeded(Scratch)).scores == quick_ticket(seeded(Single)).scores
+
+
+def test_what_a_weight_is_computed_from_is_not_pruned() -> None:
+    class Normed(Single):
+        def __init__(self) -> None:
+            super().__init__()
+            self.readout = nn.utils.parametrizations.spectral_norm(nn.Linear(OUT, OUT))
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+            return self.readout(self.conv(x, edge_index))
+
+    ticket = quick_ticket(seeded(Normed))
+    assert set(ticket.masks.weights) == {"conv.lin.weight"}
+    with pytest.raises(InputError, match="must name weights, not what they are computed from"):
+        quick_ticket(seeded(Normed), prunable=["readout.parametrizations.weight.original"])
+
+
+def test_features_may_come_from_inference_mode() -> None:
+    data, made = toy_data(), toy_data()
+    with torch.inference_mode():
+        made.x = data.x.clone()
+    model = seeded(Single)
+    ticket = quick_ticket(model, made)
+    assert ticket.scores == quick_ticket(model, data).scores
+    with torch.inference_mode():
+        assert evaluate(ticket, model, made, seeds=[0]).ticket_scores == (ticket.scores["isolated_test"],)
+
+
 def test_a_weight_may_be_tied_to_an_embedding() -> None:
     class Tied(Single):
         def __init__(self) -> None:
@@ -688,6 +749,15 @@ def test_other_edge_values_are_told() -> None:
     for other in (toy_data(edge_weight=2 * data.edge_weight), toy_data()):
         with pytest.warns(OtherFeaturesWarning, match="edge values differ"):
             ticket.prune(other)
+    quick_ticket(seeded(Single), data).prune(toy_data())  # a model that does not look at them
+    older = replace(ticket, config={name: value for name, value in ticket.config.items() if name != "edge_values"})
+    older.prune(toy_data())  # nobody knows
+
+
+@pytest.mark.parametrize("model", ["gcn", "takes data"])
+def test_edge_values_may_be_of_any_kind(model: str) -> None:
+    data = toy_data(edge_attr=per_edge(2).bfloat16())
+    assert quick_ticket(seeded(PLAIN[model]) if model in PLAIN else model, data).masks.edges.count == 42
 
 
 def test_arguments_may_be_positional_only() -> None:

@@ -96,13 +96,16 @@ def extreme(
             )
             for seed, (name, targets) in product(seeds, trials)
         ]
-        if rules.fresh_seeds and not experiments[0].prepare().task.test.numel():
-            rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
-            raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
         results = batch.results(experiments)
         failures.extend(results.failures)
         return results.rows
 
+    first = setup.experiment(
+        method=next(iter(names.values())), options={}, targets=next(start()), seed=rules.seeds[0], threads=1
+    )
+    if rules.fresh_seeds and not first.prepare().task.test.numel():
+        rule_of_tests = "an extreme sparsity needs test nodes to be confirmed on (got none)"
+        raise InputError(f"{rule_of_tests}; --fresh-seeds none leaves it unconfirmed")
     asked = product(names, read_names("rule", rule), read_names("score", score))
     hunt = Hunt([Question(method=name, rule=how, score=which) for name, how, which in asked], rules, measure)
     found = {"dataset": setup.dataset, "model": setup.model, "out": str(batch.out)}

@@ -107,7 +107,8 @@ class _Texts(yaml.BaseLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-_NOTHING = ("", "~", "null")
+def _is_nothing(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value.lower() in ("", "~", "null"))
 
 
 def from_config(context: typer.Context) -> set[str]:
@@ -121,11 +122,12 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None or context.resilient_parsing:
         return path
     try:
-        values = yaml.load(path.read_text(), _Texts) or {}  # noqa: S506: it makes nothing but texts
+        values = yaml.load(path.read_text(), _Texts)  # noqa: S506: it makes nothing but texts
     except OSError as error:
         raise InputError(f"cannot read the config '{path}' ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
+    values = {} if _is_nothing(values) else values
     if not isinstance(values, dict):
         raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
     options = {
@@ -139,11 +141,11 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         name = str(key).replace("-", "_")
         if name not in options:
             raise unknown_name(f"option in '{path}'", name, options)
-        if options[name].name in defaults:
+        option = str(options[name].name)
+        if option in defaults:
             raise InputError(f"an option must be given once (got '{name}' twice in '{path}')")
-        if value in _NOTHING:
-            continue
-        defaults[str(options[name].name)] = _as_text(value, several=getattr(options[name], "multiple", False))
+        several = getattr(options[name], "multiple", False)
+        defaults[option] = None if _is_nothing(value) else _as_text(value, several=several)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
 

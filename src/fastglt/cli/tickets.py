@@ -83,7 +83,7 @@ class OwnGraph:
         from fastglt.data import load
 
         return load(
-            self.dataset or _recorded(file),
+            _recorded(file) if self.dataset is None else self.dataset,
             root=self.data_root,
             split_seed=self.split_seed_of(file),
             directed=self.directed,

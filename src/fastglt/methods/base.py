@@ -10,6 +10,7 @@ from torch import Tensor
 from fastglt.errors import InputError, require
 from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks, flatten, weight_masks
+from fastglt.models.base import Network
 from fastglt.schedules import check_sparsity, kept_count
 from fastglt.scores import keep_largest, keep_random
 from fastglt.seeds import derive
@@ -103,6 +104,9 @@ class Method(Hooks, ABC):
     def recipe(self) -> Recipe:
         """How the search trains; dense and isolated runs go by the budget's."""
         return self.budget.recipe
+
+    def check(self, network: Network) -> None:
+        """Refuse a network that this method, as it is set, cannot prune."""
 
     @abstractmethod
     def begin(self, training: Training) -> None:

@@ -7,6 +7,7 @@ most promising pruned ones, until the target is reached and the swaps have died 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ from fastglt.methods.base import (
     train_soft_masks,
     train_sparse,
 )
-from fastglt.models.base import Backbone, Linear
+from fastglt.models.base import Backbone, Linear, Network
 from fastglt.records import Snapshot
 from fastglt.schedules import SwapSchedule, intermediate_sparsity
 from fastglt.scores import EDGE_POTENTIALS, feature_norms, swapped
@@ -49,11 +50,20 @@ class FastGLT(Method):
     weight_score: str = "size"  # which kept weights are noise: the smallest, or those of least effect on a layer
     ramp: float = 0.8  # share of the intervals after which the target is reached; the paper's is 1
 
-    def begin(self, training: Training) -> None:
-        """Stage 1 trains soft masks; a random start cuts at once, and only warms the weights up."""
-        if self.weight_score == "effect" and not isinstance(training.network, Backbone):
+    @property
+    def options(self) -> dict[str, Any]:
+        """As of every method; the weight score only if it is another than the paper's, so that keys stay."""
+        default = ("weight_score", "size")
+        return {name: value for name, value in super().options.items() if (name, value) != default}
+
+    def check(self, network: Network) -> None:
+        """What weights read is known of our own networks only."""
+        if self.weight_score == "effect" and self.targets.weight_sparsity > 0 and not isinstance(network, Backbone):
             remedy = "fastglt's own models know what theirs read"
             raise InputError(f"weight_score must be size for a model of your own (got effect); {remedy}")
+
+    def begin(self, training: Training) -> None:
+        """Stage 1 trains soft masks; a random start cuts at once, and only warms the weights up."""
         if self.start == "random":
             cut_random(training, *self._one_shot_sparsities())
             train_sparse(training, self.targets, stage="warm-up", soft_edges=self.forest is None)

@@ -61,6 +61,11 @@ class PyGNetwork(Network):
         prunable = [name.removeprefix(self.PREFIX) for name in self._prunable]
         return {"name": "pyg", "class": f"{kind.__module__}.{kind.__qualname__}", "prunable": prunable}
 
+    @property
+    def reads_edge_values(self) -> bool:
+        """Whether edge_weight or edge_attr are passed to it if the data has them."""
+        return self._takes_data or any(map(self._accepts, _EDGE_INPUTS))
+
     def forward(
         self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
@@ -180,6 +185,8 @@ def _prunable_names(module: nn.Module, chosen: Sequence[str] | None) -> tuple[st
     for name in chosen:
         if name not in known:
             raise InputError(f"prunable must name parameters of the model (got '{name}')")
+        if "parametrizations" in name.split("."):
+            raise InputError(f"prunable must name weights, not what they are computed from (got '{name}')")
     return tuple(dict.fromkeys(chosen))
 
 

@@ -1,20 +1,21 @@
 """What a user's PyG model must be like: which of its weights can be pruned, and what is refused with a reason."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import is_parametrized
+from torch.nn.utils.parametrize import ParametrizationList
 
 from fastglt.errors import InputError
 from fastglt.features import Features
 from fastglt.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models.base import Network
+from fastglt.process import is_out_of_memory
 from fastglt.seeds import own_random_state
 
 
@@ -26,7 +27,10 @@ def message_passing_layers(module: nn.Module) -> list[Any]:
 
 
 def default_prunable(module: nn.Module) -> tuple[str, ...]:
-    """The names of a model's trainable weight matrices: no biases, norms, embeddings or attention vectors."""
+    """The names of a model's trainable weight matrices: no biases, norms, embeddings or attention vectors.
+
+    Nor what a parametrization computes a weight from: zeros there need be none in the weight.
+    """
     from torch_geometric.nn import Linear
 
     names: dict[int, str] = {}  # one name for each parameter, although modules may share it
@@ -34,7 +38,7 @@ def default_prunable(module: nn.Module) -> tuple[str, ...]:
         for name, parameter in owner.named_parameters(recurse=False):
             linear = isinstance(owner, nn.Linear | Linear) and name == "weight"
             matrix = sum(size > 1 for size in parameter.shape) >= 2 and not name.startswith(("att", "bias"))
-            other = isinstance(owner, nn.Embedding | nn.LayerNorm)
+            other = isinstance(owner, nn.Embedding | nn.LayerNorm | ParametrizationList)
             if parameter.requires_grad and (linear or (matrix and not other)):
                 names.setdefault(id(parameter), f"{prefix}.{name}" if prefix else name)
     return tuple(names.values())
@@ -50,9 +54,6 @@ def refuse_unsupported(module: nn.Module) -> None:
             raise InputError(f"heterogeneous and traced models are not supported (got {kind})")
         if isinstance(part, torch.jit.ScriptModule) or hasattr(part, "_orig_mod") or part._compiled_call_impl:
             raise InputError(f"compiled models hide their messages; pass the model before compilation (got {kind})")
-        if is_parametrized(part):
-            remedy = "torch.nn.utils.parametrize.remove_parametrizations makes them plain"
-            raise InputError(f"weights must be the parameters themselves (got a parametrized {kind}); {remedy}")
         if getattr(part, "cached", False) is True:
             raise InputError(f"{kind}(cached=True) keeps the unpruned graph; build the model with cached=False")
     if not message_passing_layers(module):
@@ -100,8 +101,7 @@ def _differentiate(out: Tensor, trial: Network, scores: Tensor | None) -> set[st
     _refuse_other_parameters(out, wanted)
     found: tuple[Tensor | None, ...] = ()
     if out.requires_grad:
-        with _once(trial):
-            found = torch.autograd.grad(out.sum(), wanted, allow_unused=True)
+        found = _gradients(out, wanted, trial)
     for name, gradient in zip(trainable, found, strict=False):
         if gradient is not None and gradient.layout != torch.strided:
             got = name.removeprefix("module.")
@@ -131,37 +131,60 @@ def _refuse_other_parameters(out: Tensor, own: list[Tensor]) -> None:
         todo += [before for before, _ in step.next_functions]
 
 
-@contextmanager
-def _once(trial: Network) -> Iterator[None]:
-    """Refuse a model that runs again while it is differentiated, when masks and scores are not there any more."""
+def _gradients(out: Tensor, wanted: Sequence[Tensor], trial: Network) -> tuple[Tensor | None, ...]:
+    """Of an output's sum. Refuse a model that computes it again meanwhile, when masks and scores are gone."""
     remedy = "activation checkpointing has to be turned off"
-
-    def refuse(*_: object) -> None:
-        raise InputError(
-            f"the model must run forward once (got one that runs again in the backward pass); {remedy}"
-        )
-
-    handles = [part.register_forward_pre_hook(refuse) for part in trial.modules()]
     try:
-        yield
+        found = torch.autograd.grad(out.sum(), wanted, allow_unused=True, retain_graph=True)
+        with _without_parameters(trial):
+            again = torch.autograd.grad(out.sum(), wanted, allow_unused=True)
     except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
         reason = str(error).strip().split("\n")[0]
         hint = f"; {remedy}" if "checkpoint" in reason.lower() else ""
         raise InputError(f"the model must be differentiable (got {reason}){hint}") from error
+    if not all(map(_alike, found, again)):
+        raise InputError(f"the model must run once (got one that runs again in the backward pass); {remedy}")
+    return found
+
+
+@contextmanager
+def _without_parameters(trial: Network) -> Iterator[None]:
+    """Whoever asks for a parameter finds no numbers."""
+    places = [(part._parameters, name, p) for part in trial.modules() for name, p in part._parameters.items()]
+    try:
+        for parameters, name, value in places:
+            parameters[name] = None if value is None else nn.Parameter(torch.full_like(value, torch.nan))
+        yield
     finally:
-        for handle in handles:
-            handle.remove()
+        for parameters, name, value in places:
+            parameters[name] = value
+
+
+def _alike(one: Tensor | None, other: Tensor | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    if one.layout != torch.strided:  # refused for that
+        return True
+    one, other = one.detach(), other.detach()
+    largest = float(one.abs().nan_to_num(0.0).max()) if one.numel() else 0.0
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-4 * largest, equal_nan=True)
 
 
 def _train(trial: Network, x: Features, graph: Graph, scores: Tensor | None) -> Any:
-    """The output in training mode; what training changes must be in the state that is kept."""
+    """The output in training mode; what training changes must be in the state that is kept, if it matters later."""
     kept = trial.state_dict().keys()
-    passing = {name: value for name, value in trial.named_buffers() if name not in kept}
-    before = {name: value.clone() for name, value in passing.items()}
+    before = {name: value.clone() for name, value in trial.named_buffers() if name not in kept}
     out = _run(trial.train(), x, graph, scores)
-    for name, value in trial.named_buffers():
-        if name in before and not torch.equal(before[name], value):
-            got = name.removeprefix("module.")
+    changed = [name for name, value in trial.named_buffers() if name in before and not _alike(before[name], value)]
+    if changed:
+        now = _run(trial.eval(), x, graph, scores)
+        for name in changed:
+            owner, _, buffer = name.rpartition(".")
+            setattr(trial.get_submodule(owner), buffer, before[name])
+        if not _alike(now, _run(trial, x, graph, scores)):
+            got = changed[0].removeprefix("module.")
             raise InputError(f"buffers that training changes must be persistent (got '{got}', which is not)")
     return out
 
@@ -172,6 +195,8 @@ def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where
     copies = {name: getattr(graph, name).clone() for name in names}
     features = Features(x.dense.clone())
     torch.manual_seed(0)
+    inputs = {"x": features.dense, **copies}
+    before = {name: value._version for name, value in inputs.items()}  # a clone in inference mode begins with 1
     try:
         out = trial(features, replace(graph, **copies), scores)
     except InputError:
@@ -180,8 +205,8 @@ def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where
         reason = f"{type(error).__name__}: {str(error).strip()}".split("\n")[0].rstrip(": ")
         passed = " and ".join([", ".join(["x", *names[:-1]]), names[-1]])
         raise InputError(f"the model must run on {where} (got {reason}; it is given {passed} alone)") from error
-    for name, value in {"x": features.dense, **copies}.items():
-        if value._version:
+    for name, value in inputs.items():
+        if value._version > before[name]:
             raise InputError(f"the model must leave its inputs alone (got one that writes into {name})")
     return out
 

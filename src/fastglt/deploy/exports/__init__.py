@@ -16,6 +16,7 @@ from torch import Tensor
 from fastglt.deploy.exports import arrays, pyg_folder, traced
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError, MachineError, unknown_name
+from fastglt.modes import ordinary_mode
 from fastglt.seeds import own_random_state
 from fastglt.storage import disk_errors, write_atomically
 
@@ -47,6 +48,7 @@ class Exported:
     max_difference: float  # of any class score, to the masked network's
 
 
+@ordinary_mode()
 def export(predictor: Predictor, path: str | Path, *, to: str) -> Exported:
     """Write a compiled ticket as "pyg" (a folder), "torch", "onnx" or "npz" (a file).
 
@@ -80,7 +82,8 @@ def _refuse_others_folder(path: Path) -> None:
     """What is written over is an earlier export, never somebody's own model.py."""
     with disk_errors(path, "read"):
         there = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    if there and not there >= pyg_folder.FILES:
+    unfinished = there <= pyg_folder.FILES and pyg_folder.FIRST in there
+    if there and not there >= pyg_folder.FILES and not unfinished:
         raise InputError(f"the folder must be new, empty or of an earlier export (got '{path}', which is neither)")
 
 

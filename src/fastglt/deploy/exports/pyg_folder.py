@@ -14,7 +14,8 @@ from fastglt.errors import InputError
 from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Backbone
 
-FILES = {"model.safetensors", "data.safetensors", "model.py"}
+FIRST = "model.safetensors"  # to be written
+FILES = {FIRST, "data.safetensors", "model.py"}
 _CODE = Path(__file__).with_name("pyg_model.py")
 
 
@@ -31,7 +32,7 @@ def make(predictor: Predictor) -> dict[str, bytes]:
     about = {"kind": kind, "arguments": json.dumps(arguments)}
     data = {"x": predictor.x.dense, **_messages(network, hop, predictor.score)}
     return {
-        "model.safetensors": save({name: _own(value) for name, value in state.items()}, metadata=about),
+        FIRST: save({name: _own(value) for name, value in state.items()}, metadata=about),
         "data.safetensors": save({name: _own(value) for name, value in data.items()}),
         "model.py": _CODE.read_bytes(),
     }

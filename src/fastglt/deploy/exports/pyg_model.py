@@ -116,7 +116,7 @@ def load(folder: Path) -> tuple[nn.Module, Data]:
     with safe_open(folder / "model.safetensors", "pt") as file:
         about = file.metadata()
     model: nn.Module = KINDS[about["kind"]](**json.loads(about["arguments"]))
-    model.load_state_dict(load_file(folder / "model.safetensors"))
+    model.load_state_dict(load_file(folder / "model.safetensors"), assign=True)  # float32 whatever the default is
     return model.eval(), Data(**load_file(folder / "data.safetensors"))
 
 
