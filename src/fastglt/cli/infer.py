@@ -61,6 +61,7 @@ def _graph(pairs: Pairs) -> OwnGraph:
 
 def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: int, note: "Note") -> "Row":
     """Find the pair's ticket unless its folder has it, then measure it."""
+    from fastglt.cli.progress import stop_cleanly
     from fastglt.entries import entry_of
     from fastglt.run_folder import RunFolder, settings_digest
     from fastglt.store import Store
@@ -69,12 +70,13 @@ def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: i
     settings = {**prepared.settings, "dense": False}
     name = f"infer-{as_file_name(experiment.dataset)}-{experiment.model}-{settings_digest(settings)}"
     folder = RunFolder(Path("runs") / name, settings)
-    with folder.open() as finished:
+    with folder.open(wait=True) as finished:
         metrics = finished
         if metrics is None:
             note("finding a ticket")
-            prepared.warm_up()
-            metrics = prepared.run(folder, dense=False)
+            with stop_cleanly(folder):
+                prepared.warm_up()
+                metrics = prepared.run(folder, dense=False)
         Store(kept.store).ensure(entry_of(settings, metrics, command="bench infer", folder=folder.path))
     return _measure(pairs, folder.path / "ticket.safetensors", experiment.dataset, repeats, note)
 
