@@ -507,16 +507,18 @@ class Scratch(Single):
     """Buffers that nobody keeps and that do not matter: unknown numbers, and what training leaves behind."""
 
     last: Tensor
+    flags: Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("unknown", torch.full((OUT,), torch.nan), persistent=False)
-        self.register_buffer("last", torch.zeros(OUT), persistent=False)
+        self.register_buffer("last", torch.zeros(0), persistent=False)
+        self.register_buffer("flags", torch.zeros(2, dtype=torch.bool), persistent=False)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Any:
         out = self.conv(x, edge_index)
         if self.training:
-            self.last = out.detach().mean(0)
+            self.last, self.flags = out.detach().mean(0), ~self.flags
         return out
 
 
@@ -528,6 +530,15 @@ class Closure(Single):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Any:
         return self.mix(self.conv(x, edge_index))
+
+
+class PlainList(Single):
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = [nn.Linear(OUT, OUT)]
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return self.more[0](self.conv(x, edge_index))
 
 
 class Embeds(Single):
@@ -603,6 +614,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "in place": (InPlace, r"differentiable \(got .* modified by an inplace operation.*\)$"),
     "passing buffer": (PassingMean, r"must be persistent \(got 'mean', which is not\)"),
     "closure": (Closure, r"parameters of its own \(got one of shape \(3.*\) that is not\)"),
+    "plain list": (PlainList, r"\(got one of shape \(3.*\) that is not\); layers belong in an nn.ModuleList"),
     "sparse gradients": (Embeds, r"must be dense \(got a sparse one of 'table.weight'"),
     "complex": (complex_numbers, r"float32 or float64 \(got torch.complex64 in 'phase'\)"),
 }

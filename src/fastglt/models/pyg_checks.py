@@ -126,7 +126,7 @@ def _refuse_other_parameters(out: Tensor, own: list[Tensor]) -> None:
         if isinstance(leaf, nn.Parameter) and id(leaf) not in ours:
             raise InputError(
                 f"the model must compute with parameters of its own (got one of shape {tuple(leaf.shape)} that is "
-                "not); a lambda over self, for one, stays with the original when the model is copied"
+                "not); layers belong in an nn.ModuleList, and a lambda over self stays with the original in a copy"
             )
         todo += [before for before, _ in step.next_functions]
 
@@ -167,6 +167,8 @@ def _alike(one: Tensor | None, other: Tensor | None) -> bool:
         return one is other
     if one.layout != torch.strided:  # refused for that
         return True
+    if one.shape != other.shape or not one.is_floating_point():
+        return torch.equal(one, other)
     one, other = one.detach(), other.detach()
     largest = float(one.abs().nan_to_num(0.0).max()) if one.numel() else 0.0
     return torch.allclose(one, other, rtol=1e-3, atol=1e-4 * largest, equal_nan=True)
