@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.gather import gather
-from fastglt.cli.measuring import HOW, Kept, Measurement, Pairs, measure_all
+from fastglt.cli.measuring import HOW, Kept, Measurement, Pairs, measure_all, pair_of
 from fastglt.cli.options import given
 from fastglt.errors import require
 
@@ -181,6 +181,4 @@ def _of_pair(experiment: "Experiment", measure: Any) -> Measurement:
         found: Row = measure(note=note)
         return found
 
-    prepared = experiment.prepare()
-    what = {"dataset": prepared.dataset.name, "model": experiment.model, "data": prepared.task.digest}
-    return Measurement(what=what, measure=run)
+    return Measurement(what=pair_of(experiment.prepare()), measure=run)

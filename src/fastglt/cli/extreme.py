@@ -100,12 +100,8 @@ def extreme(
         failures.extend(results.failures)
         return results.rows
 
-    first = setup.experiment(
-        method=next(iter(names.values())), options={}, targets=next(start()), seed=rules.seeds[0], threads=1
-    )
-    if rules.fresh_seeds and not first.prepare().task.test.numel():
-        rule_of_tests = "an extreme sparsity needs test nodes to be confirmed on (got none)"
-        raise InputError(f"{rule_of_tests}; --fresh-seeds none leaves it unconfirmed")
+    if rules.fresh_seeds:
+        _require_test_nodes(setup)
     asked = product(names, read_names("rule", rule), read_names("score", score))
     hunt = Hunt([Question(method=name, rule=how, score=which) for name, how, which in asked], rules, measure)
     found = {"dataset": setup.dataset, "model": setup.model, "out": str(batch.out)}
@@ -129,6 +125,15 @@ def _walk(graph: str | None, weight: str | None) -> "Callable[[], Walk[Targets]]
     if weights is None:
         weights = Levels.read("weight_sparsity", "bisect" if edges.fixed else "0")
     return plan_walk(edges, weights)
+
+
+def _require_test_nodes(setup: Setup) -> None:
+    from fastglt.data import load
+
+    found = load(setup.dataset, root=setup.data_root, split_seed=setup.split_seed, directed=setup.directed)
+    if not bool(found.tensors["test_mask"].any()):
+        rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
+        raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
 
 
 def _rules(seeds: list[int], fresh: str | None, margin: float, level: float) -> "Rules":

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastglt.cli.measuring import Kept, Measurement, Pairs
+from fastglt.cli.measuring import Kept, Measurement, Pairs, pair_of
 from fastglt.cli.options import as_file_name
 from fastglt.cli.tickets import OwnGraph, open_ticket, refuse_users_model, task_of
 from fastglt.errors import InputError
@@ -26,8 +26,8 @@ def measurements_of(pairs: Pairs, tickets: Sequence[Path], kept: Kept, *, repeat
     found = []
     for experiment in pairs.experiments({}):
         prepared = experiment.prepare()
-        what = {"dataset": prepared.dataset.name, "model": experiment.model, "data": prepared.task.digest}
-        found.append(Measurement(what=what, measure=partial(_find_and_measure, pairs, prepared, kept, repeats)))
+        measure = partial(_find_and_measure, pairs, prepared, kept, repeats)
+        found.append(Measurement(what=pair_of(prepared), measure=measure))
     return found
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastglt.bench import Note
     from fastglt.bench.results import Row
     from fastglt.cli.tables import Columns
-    from fastglt.experiment import Experiment
+    from fastglt.experiment import Experiment, Prepared
     from fastglt.store import Entry
 
 WHAT, HOW = "What to measure", "How to measure"
@@ -113,6 +113,15 @@ class Measurement:
 
     what: Mapping[str, str]  # a dataset and a model, with digests of all that a row depends on
     measure: "Callable[[Note], Row]"
+
+
+def pair_of(prepared: "Prepared") -> dict[str, str]:
+    """What tells a dataset and a model from others."""
+    return {
+        "dataset": prepared.dataset.name,
+        "model": prepared.experiment.model,
+        "data": prepared.task.digest,
+    }
 
 
 def measure_all(
