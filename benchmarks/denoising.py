@@ -12,12 +12,12 @@ import argparse
 import torch
 from torch import Tensor
 
-from fastglt.experiment import Experiment
 from fastglt.masks import as_vector
 from fastglt.methods import Targets
 from fastglt.methods.base import get_masks
-from fastglt.paper import budget_for
-from fastglt.training import Training, train
+from fastglt.methods.settings import budget_for
+from fastglt.runs.experiment import Experiment
+from fastglt.training.loop import Training, train
 
 
 def main() -> None:

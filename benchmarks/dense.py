@@ -8,12 +8,12 @@ The paper's budget for the pair, the public split, the test score at the best va
 import argparse
 from statistics import fmean, stdev
 
-from fastglt.experiment import Experiment
 from fastglt.kernels import set_threads
 from fastglt.methods import Targets
-from fastglt.paper import budget_for
-from fastglt.phases import train_fixed
-from fastglt.process import keep_freed_memory
+from fastglt.methods.settings import budget_for
+from fastglt.runs.experiment import Experiment
+from fastglt.system.process import keep_freed_memory
+from fastglt.tickets.phases import train_fixed
 
 
 def main() -> None:

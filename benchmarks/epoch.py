@@ -22,12 +22,12 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from fastglt.experiment import Experiment
 from fastglt.kernels import CSR, _numba, set_threads
 from fastglt.methods import Targets
-from fastglt.paper import budget_for
-from fastglt.process import keep_freed_memory
-from fastglt.training import Training
+from fastglt.methods.settings import budget_for
+from fastglt.runs.experiment import Experiment
+from fastglt.system.process import keep_freed_memory
+from fastglt.training.loop import Training
 
 
 @dataclass

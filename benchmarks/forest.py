@@ -23,15 +23,16 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from fastglt.experiment import Experiment
-from fastglt.forests import edge_standing, keep_forests
-from fastglt.methods import Method, Targets, agreement
-from fastglt.outputs import class_scores
-from fastglt.paper import budget_for
-from fastglt.scores import edge_agreement, lowest
-from fastglt.training import Training, train
+from fastglt.methods import Method, Targets
+from fastglt.methods.parts import agreement
+from fastglt.methods.parts.forests import edge_standing, keep_forests
+from fastglt.methods.parts.ranking import edge_agreement, lowest
+from fastglt.methods.settings import budget_for
+from fastglt.runs.experiment import Experiment
+from fastglt.training.loop import Training, train
+from fastglt.training.outputs import class_scores
 
-PARTS = {  # names in `fastglt.methods.agreement`
+PARTS = {  # names in `fastglt.methods.parts.agreement`
     "class_scores_and_support": "predictions on the whole graph, and each edge's support",
     "edge_agreement": "their agreement along edges",
     "edge_standing": "each edge's standing",

@@ -23,7 +23,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fastglt.graph import Graph
+    from fastglt.graphs.graph import Graph
 
 FOREST = "forest"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -55,14 +55,14 @@ def run(job: Job) -> dict[str, Any]:
     """One ticket, or the dense network, in a process of its own."""
     import torch
 
-    from fastglt.experiment import Experiment
-    from fastglt.find import find
-    from fastglt.judge.analysis import describe_graph
+    from fastglt.analysis.effects import describe_graph
     from fastglt.methods import Targets
-    from fastglt.paper import budget_for
-    from fastglt.phases import train_fixed
-    from fastglt.records import Snapshot
-    from fastglt.training import Training
+    from fastglt.methods.settings import budget_for
+    from fastglt.runs.experiment import Experiment
+    from fastglt.tickets.find import find
+    from fastglt.tickets.phases import train_fixed
+    from fastglt.training.loop import Training
+    from fastglt.training.records import Snapshot
 
     dataset, model, variant, sparsity, weight_sparsity, hidden, seed = job
     method, options = VARIANTS.get(variant, ("oneshot", {}))

@@ -16,9 +16,9 @@ import time
 from statistics import median
 
 JOB = """
-from fastglt.experiment import Experiment
-from fastglt.methods import Budget, Targets
-from fastglt.training import Training, train
+from fastglt.runs.experiment import Experiment
+from fastglt.methods import (Budget, Targets)
+from fastglt.training.loop import Training, train
 for model in ("gcn", "gin", "gat"):
     budget = Budget(oneshot_epochs=1, denoise_epochs=1, interval=1)
     run = Experiment(dataset="digits", model=model, hidden=16, targets=Targets(), budget=budget).prepare()

@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout, relu
 
 from fastglt.bench.runs import Run, interleaved
-from fastglt.experiment import Experiment
 from fastglt.kernels import set_threads
 from fastglt.methods import UGS, Budget, Targets
-from fastglt.methods.published import options_for
-from fastglt.process import keep_freed_memory
-from fastglt.seeds import own_random_state
+from fastglt.methods.settings.published import options_for
+from fastglt.runs.experiment import Experiment
+from fastglt.system.process import keep_freed_memory
+from fastglt.system.seeds import own_random_state
 
 _FOREVER = 10**9  # epochs: a stage that does not end while it is measured
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import GCN, Network
-from fastglt.task import Task
-from fastglt.training import Training
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Training
 
 Pairs = Sequence[tuple[int, int]]
 

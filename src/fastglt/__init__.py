@@ -19,15 +19,15 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 if TYPE_CHECKING:
     from fastglt.deploy import Predictor, compile_ticket
     from fastglt.errors import FastGLTError, InputError, MachineError
-    from fastglt.find import find_ticket
-    from fastglt.graph import Graph
+    from fastglt.graphs.graph import Graph
     from fastglt.judge import Verdict, evaluate
     from fastglt.kernels import set_threads
     from fastglt.masks import Mask, Masks
     from fastglt.methods import Budget, Method, Targets, register
     from fastglt.models import GAT, GCN, GIN
-    from fastglt.ticket import Ticket
-    from fastglt.transfer import transfer_ticket
+    from fastglt.tickets.find import find_ticket
+    from fastglt.tickets.ticket import Ticket
+    from fastglt.tickets.transfer import transfer_ticket
 
 __version__ = "0.1.0"
 
@@ -37,7 +37,7 @@ _HOME = {
     "GIN": "models",
     "Budget": "methods",
     "FastGLTError": "errors",
-    "Graph": "graph",
+    "Graph": "graphs",
     "InputError": "errors",
     "MachineError": "errors",
     "Mask": "masks",
@@ -45,14 +45,14 @@ _HOME = {
     "Method": "methods",
     "Predictor": "deploy",
     "Targets": "methods",
-    "Ticket": "ticket",
+    "Ticket": "tickets",
     "Verdict": "judge",
     "compile_ticket": "deploy",
     "evaluate": "judge",
-    "find_ticket": "find",
+    "find_ticket": "tickets.find",
     "register": "methods",
     "set_threads": "kernels",
-    "transfer_ticket": "transfer",
+    "transfer_ticket": "tickets.transfer",
 }
 
 __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for torch

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fastglt.experiment import Experiment
 from fastglt.methods import Budget, Targets
+from fastglt.runs.experiment import Experiment
 
 TINY = "synthetic:nodes=80,edges=200,features=16,classes=3"
 PEAKS = {"peak_mb_ours": 1.0, "peak_mb_pyg": 2.0, "peak_mb_pyg_edge_index": 3.0, "peak_mb_pyg_csr": 2.0}

@@ -46,14 +46,14 @@ def test_stock_pyg_carries_nothing_of_ours_but_the_data() -> None:
 
 def test_our_side_is_a_whole_search_in_short(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    train = __import__("fastglt.training", fromlist=["train"]).train
+    train = __import__("fastglt.training.loop", fromlist=["train"]).train
 
     def watched(training: Any, method: Any) -> Any:
         best = train(training, method)
         seen.append(training)
         return best
 
-    monkeypatch.setattr("fastglt.training.train", watched)
+    monkeypatch.setattr("fastglt.training.loop.train", watched)
     memory.run_ours(json.loads(json.dumps(tiny_experiment().to_json())))
     (training,) = seen
     stages = [record.stage for record in training.history]

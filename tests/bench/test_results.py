@@ -79,7 +79,7 @@ def test_the_machine_is_described() -> None:
 
 
 def test_a_processor_without_a_name_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastglt.provenance._CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr("fastglt.system.provenance._CPU_INFO", tmp_path / "cpuinfo")
     assert machine(threads=1, device="cpu")["cpu"] == "unknown"
     (tmp_path / "cpuinfo").write_text("processor : 0\n")
     assert machine(threads=1, device="cpu")["cpu"] == "unknown"

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from fastglt.bench.runs import Run, interleaved, seconds, stock_runs, warm_up
-from fastglt.seeds import own_random_state
-from fastglt.training import Training, train
+from fastglt.system.seeds import own_random_state
+from fastglt.training.loop import Training, train
 
 from .conftest import tiny_experiment
 

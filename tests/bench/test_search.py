@@ -7,7 +7,7 @@ import pytest
 from fastglt import Budget, InputError
 from fastglt.bench import search
 from fastglt.bench.search import Sample, Timed, measure
-from fastglt.training import Training, train
+from fastglt.training.loop import Training, train
 
 from .conftest import PEAKS, tiny_experiment
 

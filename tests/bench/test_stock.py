@@ -9,8 +9,8 @@ from fastglt import InputError
 from fastglt.bench.stock import FORMS, STOCK, StockNetwork, StockTraining, build_stock, shaped_like
 from fastglt.methods import FixedMasks
 from fastglt.models import BACKBONES, Backbone, build
-from fastglt.task import Task
-from fastglt.training import Recipe, Training
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Recipe, Training
 from tests.models.references import randomise
 from tests.toy_data import CLASSES, FEATURES, toy_data
 

@@ -3,8 +3,8 @@
 import pytest
 
 from fastglt.bench.train import measure, our_stages
+from fastglt.methods.parts.schedules import intermediate_sparsity
 from fastglt.models import BACKBONES
-from fastglt.schedules import intermediate_sparsity
 
 from .conftest import PEAKS, tiny_experiment
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastglt.store import Store
+from fastglt.runs.store import Store
 
 from .conftest import TINY, Cli, Result
 

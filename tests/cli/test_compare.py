@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from fastglt.batch import Outcome
 from fastglt.methods import METHODS
-from fastglt.methods.published import PUBLISHED
-from fastglt.store import Row, Store
+from fastglt.methods.settings.published import PUBLISHED
+from fastglt.runs.local import Outcome
+from fastglt.runs.store import Row, Store
 from tests.conftest import OwnModule
 
 from .conftest import SHORT, TINY, Cli, Result
@@ -73,7 +73,7 @@ def test_what_is_finished_is_printed_at_once(
 ) -> None:
     out, document, _ = finished
     before = files(out)
-    monkeypatch.setattr("fastglt.batch.workers._Process", None)
+    monkeypatch.setattr("fastglt.runs.local._Process", None)
     again = cli(*TWO_METHODS, "--out", out, "--json", "--csv", tmp_path / "runs.csv")
     assert again.code == 0, again.err
     assert again.document == document
@@ -121,7 +121,7 @@ def test_runs_of_find_are_taken_from_the_store(
         options = [part.removeprefix("ugs.") for part in ROUNDS] if method == "ugs" else []
         assert find("--method", method, *options, "--out", tmp_path / method).code == 0
     with monkeypatch.context() as patch:
-        patch.setattr("fastglt.batch.workers._Process", None)
+        patch.setattr("fastglt.runs.local._Process", None)
         reused = cli(*ask, "--out", tmp_path / "out")
     assert reused.code == 0, reused.err
     assert reused.err == f"3 of 3 runs are taken from the store '{store}'\n"
@@ -310,7 +310,7 @@ def planned(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         seen.append((runs, self.jobs))
         return [Outcome(run=run, reason="not today") for run in runs]
 
-    monkeypatch.setattr("fastglt.batch.Workers.run", nothing)
+    monkeypatch.setattr("fastglt.runs.local.Workers.run", nothing)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> tuple[Any, int, Result]:

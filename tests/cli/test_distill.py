@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastglt import Ticket
-from fastglt.store import Store
+from fastglt.runs.store import Store
 
 from .conftest import SHORT, TINY, Cli
 
@@ -83,7 +83,7 @@ def test_compared(cli: Cli, find: Cli, tmp_path: Path, store: Path, monkeypatch:
         name: value for name, value in scores(whole).items() if name in row
     }
     assert "wins distilled" in cli(*ask, "--out", tmp_path / "out").out
-    monkeypatch.setattr("fastglt.batch.workers._Process", None)  # nothing may run
+    monkeypatch.setattr("fastglt.runs.local._Process", None)  # nothing may run
     again = cli(*ask, "--out", tmp_path / "other", "--json")
     assert again.document["cells"][0]["verdicts_distilled"] == cell["verdicts_distilled"]
 
@@ -95,7 +95,7 @@ def test_taken_from_the_store_of_find(
     whole = find("--method", "random", "--distill", "--json", "--quiet", "--out", tmp_path / "find").document
     ask = ("compare", *BATCH, "--seeds", "0", "--json")
     with monkeypatch.context() as patch:
-        patch.setattr("fastglt.batch.workers._Process", None)
+        patch.setattr("fastglt.runs.local._Process", None)
         reused = cli(*ask, "--out", tmp_path / "out").document
     assert reused["cells"][0]["runs"][0]["dense_distilled_test"] == whole["dense_distilled_test"]
     computed = cli(*ask, "--out", tmp_path / "out", "--store", tmp_path / "other.sqlite")

@@ -13,9 +13,9 @@ import pytest
 
 from fastglt.data import load
 from fastglt.judge import Contest
-from fastglt.store import Store
-from fastglt.task import Task
-from fastglt.ticket import Ticket
+from fastglt.runs.store import Store
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.ticket import Ticket
 from tests.toy_data import USER_MODELS, quick_ticket, seeded
 
 from .conftest import SHORT, TINY, Cli

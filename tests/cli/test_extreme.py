@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastglt.cli.extreme import _walk
+from fastglt.cli.commands.extreme import _walk
 from fastglt.methods import Targets
 
 from .conftest import SHORT, TINY, Cli

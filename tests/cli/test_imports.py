@@ -10,7 +10,7 @@ SLOW = ("torch_geometric", "torch._dynamo", "torch._inductor")
 SHORT = "--hidden 4 --oneshot-epochs 1 --denoise-epochs 2 --interval 1 --threads 1 --quiet"
 COMMAND = """
 import sys
-from fastglt.cli import main
+from fastglt.cli import (main)
 sys.argv = ["fastglt", *sys.argv[1:]]
 try:
     main()
@@ -21,9 +21,9 @@ print(*sorted(sys.modules))
 RUN = """
 import sys
 from pathlib import Path
-from fastglt.experiment import Experiment
-from fastglt.methods import Budget, Targets
-from fastglt.run_folder import RunFolder
+from fastglt.runs.experiment import Experiment
+from fastglt.methods import (Budget, Targets)
+from fastglt.runs.run_folder import RunFolder
 budget = Budget(oneshot_epochs=1, denoise_epochs=2, interval=1, lr=0.01)
 targets = Targets(graph_sparsity=0.2, weight_sparsity=0.5)
 prepared = Experiment(targets=targets, budget=budget, hidden=4, threads=1).prepare()
@@ -46,13 +46,13 @@ def modules_after(code: str, *arguments: object) -> set[str]:
 def test_find_loads_neither_pyg_nor_the_compiler(model: str, tmp_path: Path) -> None:
     loaded = modules_after(COMMAND, "find", "--model", model, *SHORT.split(), "--out", tmp_path / "run")
     assert (tmp_path / "run" / "metrics.json").exists()
-    assert {"torch", "fastglt.training"} <= loaded
+    assert {"torch", "fastglt.training.loop"} <= loaded
     assert loaded.isdisjoint(SLOW)
 
 
 def test_an_experiment_in_python_loads_neither(tmp_path: Path) -> None:
     loaded = modules_after(RUN, tmp_path / "run")
-    assert "fastglt.training" in loaded
+    assert "fastglt.training.loop" in loaded
     assert loaded.isdisjoint(SLOW)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fastglt import Predictor, Ticket, compile_ticket
-from fastglt.cli.predict import read_nodes
+from fastglt.cli.commands.predict import read_nodes
 from fastglt.data import load
 from fastglt.errors import InputError
 from tests.toy_data import USER_MODELS, quick_ticket, toy_data

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastglt.store import Entry, Store, key_of
+from fastglt.runs.store import Entry, Store, key_of
 
 from .conftest import TINY, Cli
 

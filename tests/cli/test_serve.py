@@ -83,7 +83,7 @@ def test_wrong_options_are_explained(cli: Cli, tmp_path: Path, option: str, valu
 
 
 def test_a_missing_extra_is_named(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastglt.cli.serve._NEEDED", ("fastapi", "no_such_module"))
+    monkeypatch.setattr("fastglt.cli.commands.serve._NEEDED", ("fastapi", "no_such_module"))
     result = cli("serve", tmp_path)
     assert result.code == 1
     assert "fastglt serve needs no_such_module; run pip install 'fastglt[serve]'" in result.err

@@ -99,7 +99,7 @@ class TestCost:
         arrays: dict[str, Any] = {name: np.asarray(value) for name, value in data.to_dict().items()}
         np.savez(tmp_path / "toy.npz", **arrays)
         result = cli("show", tmp_path, "--cost", "--dataset", tmp_path / "toy.npz")
-        assert (result.code, "use fastglt.judge.count_macs in Python" in result.err) == (2, True), result.err
+        assert (result.code, "use fastglt.analysis.count_macs in Python" in result.err) == (2, True), result.err
         analysis = cli("show", tmp_path, "--analysis", "--dataset", tmp_path / "toy.npz", "--json").document[
             "analysis"
         ]

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastglt.cli.tickets import OwnGraph, open_ticket, run_settings, task_of
+from fastglt.cli.shared.tickets import OwnGraph, open_ticket, run_settings, task_of
 from fastglt.data import load
 from fastglt.errors import InputError
-from fastglt.task import Task
-from fastglt.ticket import Ticket
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.ticket import Ticket
 
 from .conftest import TINY, Cli
 

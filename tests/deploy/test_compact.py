@@ -15,8 +15,8 @@ from fastglt import InputError, Predictor, Ticket, compile_ticket
 from fastglt.deploy import compact
 from fastglt.deploy.compact import KINDS, Compact, OnFeatures, Sparse, Trimmed, expand, known
 from fastglt.deploy.exports import export
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.models import PyGNetwork
 from tests.helpers import randn, sparse_features
 from tests.toy_data import CLASSES, FEATURES, NODES, USER_MODELS, quick_ticket, seeded, toy_data

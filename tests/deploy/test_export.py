@@ -25,7 +25,7 @@ from fastglt import InputError, MachineError, compile_ticket
 from fastglt.deploy import Predictor
 from fastglt.deploy.exports import FORMATS, Format, arrays, export
 from fastglt.deploy.exports.portable import portable
-from fastglt.graph import Graph
+from fastglt.graphs.graph import Graph
 from tests.deploy.test_predictor import backbone, frozen, graphs, word_features
 from tests.helpers import house, randn
 from tests.toy_data import USER_MODELS, quick_ticket, toy_data

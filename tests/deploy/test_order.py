@@ -13,8 +13,8 @@ from fastglt.deploy import layouts
 from fastglt.deploy.layouts import STRIPS, SUMS_FIRST, WHOLE_ROWS, DenseRows, fastest, in_order
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import FixedMessages, Program
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.kernels import frozen as kernels
 from fastglt.models import GCN, Backbone
 from tests.deploy.test_predictor import BUDGET, assert_same, backbone, data, graphs, word_features

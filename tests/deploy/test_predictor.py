@@ -17,8 +17,8 @@ from fastglt.deploy import programs
 from fastglt.deploy.layouts import for_each
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.kernels.frozen import StoredRows
 from fastglt.models import GAT, GCN, GIN, Backbone
 from tests.helpers import both_ways, house, randn

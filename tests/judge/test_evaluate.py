@@ -12,13 +12,13 @@ from torch import nn
 from torch_geometric import nn as pyg
 
 from fastglt import GCN, InputError, Ticket, evaluate, find_ticket
-from fastglt.fitting import fresh_start, restore_start
 from fastglt.judge.evaluate import Contest, Memory
 from fastglt.methods import METHODS, Budget
-from fastglt.phases import PhaseResult, teacher_of, train_fixed
-from fastglt.task import Task
-from fastglt.ticket import OtherFeaturesWarning
-from fastglt.training import Training
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.networks import fresh_start, restore_start
+from fastglt.tickets.phases import PhaseResult, teacher_of, train_fixed
+from fastglt.tickets.ticket import OtherFeaturesWarning
+from fastglt.training.loop import Training
 from tests.toy_data import (
     CLASSES,
     FEATURES,

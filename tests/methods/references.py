@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models import PyGNetwork
-from fastglt.task import Task
-from fastglt.training import Training
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Training
 from tests.helpers import BUDGET, both_ways
 
 

@@ -9,7 +9,7 @@ from fastglt.masks import Mask, Masks, unflatten
 from fastglt.methods import ACE
 from fastglt.methods.base import best_soft_masks, get_masks, set_masks
 from fastglt.models import GCN
-from fastglt.training import Training, train
+from fastglt.training.loop import Training, train
 from tests.helpers import counts, method_of, training_of
 
 

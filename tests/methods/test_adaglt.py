@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import AdaGLT, Budget
 from fastglt.methods.adaglt import UNIT, edge_scores, step
 from fastglt.models import GCN
-from fastglt.training import Training, train
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, both_ways, columns, counts, method_of, randn, toy_task, training_of
 
 LAYERS = ("weights/layer1.weight", "weights/layer2.weight")

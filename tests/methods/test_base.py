@@ -6,8 +6,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.graph import Graph
-from fastglt.hooks import Hooks
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods import Budget, FixedMasks, Targets
 from fastglt.methods.base import (
@@ -19,7 +18,8 @@ from fastglt.methods.base import (
     train_sparse,
 )
 from fastglt.models import PyGNetwork
-from fastglt.training import Training, train
+from fastglt.training.hooks import Hooks
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, columns, counts, method_of, randn, toy_task, training_of
 from tests.toy_data import seeded
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from fastglt import InputError
-from fastglt.hooks import Hooks
 from fastglt.masks import flatten
 from fastglt.methods import DGLT, Budget, RandomPruning, Targets
 from fastglt.methods.dglt import penalty
-from fastglt.training import Training, train
+from fastglt.training.hooks import Hooks
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, counts, method_of, training_of
 
 

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg
 
 from fastglt import InputError, Ticket
-from fastglt.checkpoint import pack, pack_snapshot, unpack
-from fastglt.find import find
-from fastglt.graph import Graph
+from fastglt.graphs.graph import Graph
 from fastglt.methods import METHODS, Budget, Method
 from fastglt.models import GAT, GCN, GIN, Network, PyGNetwork
-from fastglt.task import Task
-from fastglt.ticket_file import encode
-from fastglt.training import Training, train
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.find import find
+from fastglt.tickets.ticket_file import encode
+from fastglt.training.checkpoint import pack, pack_snapshot, unpack
+from fastglt.training.loop import Training, train
 from tests.helpers import GRID, columns, counts, method_of, toy_task
 from tests.toy_data import seeded
 

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods import Budget, FastGLT
 from fastglt.models import GCN
-from fastglt.task import Task
-from fastglt.training import Training, train
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, GRID, both_ways, counts, method_of, randn, training_of
 from tests.toy_data import USER_MODELS, quick_ticket
 

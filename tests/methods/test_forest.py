@@ -12,14 +12,14 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.features import Features
-from fastglt.forests import edge_standing
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.methods import FastGLT, Forest
-from fastglt.methods.agreement import ForestRule
-from fastglt.outputs import class_scores, class_scores_and_support
-from fastglt.scores import edge_agreement, edge_cosine
-from fastglt.training import Training, train
+from fastglt.methods.parts.agreement import ForestRule
+from fastglt.methods.parts.forests import edge_standing
+from fastglt.methods.parts.ranking import edge_agreement, edge_cosine
+from fastglt.training.loop import Training, train
+from fastglt.training.outputs import class_scores, class_scores_and_support
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from fastglt import InputError
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import GEBT, Budget
-from fastglt.training import Training, train
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, counts, method_of, training_of
 
 

@@ -7,7 +7,7 @@ from torch_geometric import nn as pyg
 from fastglt.masks import flatten
 from fastglt.methods import GraSP
 from fastglt.models import PyGNetwork
-from fastglt.training import Training, train
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, method_of, training_of
 from tests.methods.references import by_hand, dense_loss, flat, kept_weights
 from tests.toy_data import seeded

@@ -1,6 +1,6 @@
 from fastglt.masks import flatten
 from fastglt.methods import OneShot
-from fastglt.training import train
+from fastglt.training.loop import train
 from tests.helpers import BUDGET, method_of, training_of
 
 

@@ -9,7 +9,7 @@ from fastglt import InputError
 from fastglt.methods import METHODS, UGS, FastGLT
 from fastglt.methods.base import FixedMasks, Method
 from fastglt.methods.options import options_of, read_options
-from fastglt.training import Training
+from fastglt.training.loop import Training
 
 
 @dataclass(frozen=True, kw_only=True)

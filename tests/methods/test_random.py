@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from fastglt.models import GCN
-from fastglt.training import train
+from fastglt.training.loop import train
 from tests.helpers import counts, method_of, training_of
 
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from fastglt import InputError
-from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks
 from fastglt.methods import RigL
 from fastglt.models import GCN
-from fastglt.training import Training, train
+from fastglt.training.hooks import Hooks
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, counts, method_of, training_of
 
 

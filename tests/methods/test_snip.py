@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fastglt.hooks import Hooks
 from fastglt.masks import flatten
 from fastglt.methods import SNIP
 from fastglt.models import GCN, PyGNetwork
-from fastglt.training import Training, train
+from fastglt.training.hooks import Hooks
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, counts, method_of, training_of
 from tests.methods.references import SumOfNeighbours, by_hand, dense_loss, flat, kept_weights
 

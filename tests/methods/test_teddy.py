@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from fastglt import InputError
-from fastglt.distillation import distillation_loss
-from fastglt.graph import Graph
+from fastglt.graphs.graph import Graph
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import TEDDY, Budget, FixedMasks
 from fastglt.models import GCN
-from fastglt.outputs import class_scores
-from fastglt.training import Training, train
+from fastglt.training.distillation import distillation_loss
+from fastglt.training.loop import Training, train
+from fastglt.training.outputs import class_scores
 from tests.helpers import BUDGET, both_ways, counts, method_of, randn, toy_task, training_of
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fastglt.masks import flatten
 from fastglt.methods import UGS
-from fastglt.training import Training
+from fastglt.training.loop import Training
 from tests.helpers import method_of
 from tests.methods.references import by_hand, flat, kept_weights
 

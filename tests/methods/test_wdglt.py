@@ -8,10 +8,10 @@ from torch import Tensor
 from fastglt import InputError
 from fastglt.masks import flatten
 from fastglt.methods import WDGLT
+from fastglt.methods.parts.transport import sinkhorn
 from fastglt.methods.wdglt import draw
 from fastglt.models import GCN
-from fastglt.training import Training
-from fastglt.transport import sinkhorn
+from fastglt.training.loop import Training
 from tests.helpers import method_of, randn, training_of
 from tests.methods.references import by_hand, flat, kept_weights
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fastglt.bench.stock import shaped_like
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from tests.helpers import columns, house, randn, sparse_features
 
 IN, HIDDEN, OUT = 10, 6, 3

@@ -4,7 +4,7 @@ from torch_geometric.nn import GATConv
 
 from fastglt import InputError
 from fastglt.bench.stock import build_stock
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.models.gat import GAT, GATLayer
 from tests.helpers import house, randn
 from tests.models.references import (

@@ -3,7 +3,7 @@ import torch
 from torch_geometric.nn import GCNConv
 
 from fastglt.bench.stock import build_stock
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.models.gcn import GCN, GCNLayer
 from tests.helpers import house, randn
 from tests.models.references import (

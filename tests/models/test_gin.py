@@ -5,7 +5,7 @@ from torch_geometric.nn import GINConv
 
 from fastglt import InputError
 from fastglt.bench.stock import build_stock
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.models.gin import GIN, GINLayer
 from tests.helpers import house, randn
 from tests.models.references import (

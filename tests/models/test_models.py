@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from fastglt import InputError
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models import BACKBONES, Backbone, build
 from tests.helpers import both_ways, columns, randn, sparse_features

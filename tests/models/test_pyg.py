@@ -16,13 +16,13 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from torch_geometric.utils import dropout_edge, to_torch_csr_tensor
 
 from fastglt import InputError, Mask, evaluate, find_ticket
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.models import PyGNetwork
 from fastglt.models.pyg_checks import default_prunable
-from fastglt.task import Task
-from fastglt.ticket import OtherFeaturesWarning
-from fastglt.training import Recipe, Training
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.ticket import OtherFeaturesWarning
+from fastglt.training.loop import Recipe, Training
 from tests.helpers import both_ways, drop, randn
 from tests.toy_data import (
     CLASSES,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fastglt.deploy import Predictor
 from fastglt.deploy.programs import Program
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.models import GCN
 from fastglt.serve.server import address, listen, make_server
 from tests.helpers import house, randn

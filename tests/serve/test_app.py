@@ -15,7 +15,7 @@ import fastglt
 from fastglt import InputError, compile_ticket
 from fastglt.data.base import Names
 from fastglt.deploy import Predictor
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.serve import Limits, make_app
 from tests.toy_data import quick_ticket, toy_data
 

@@ -18,8 +18,8 @@ from fastglt.data import Dataset
 from fastglt.deploy.compiling import compile_for, compile_network
 from fastglt.deploy.predictor import Predictor
 from fastglt.models import build
-from fastglt.task import Task
-from fastglt.ticket import Ticket
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.ticket import Ticket
 
 _PERCENTILES = (90, 99)
 

@@ -15,7 +15,7 @@ from fastglt.bench import Note, silent
 from fastglt.errors import MachineError
 
 if TYPE_CHECKING:
-    from fastglt.experiment import Prepared
+    from fastglt.runs.experiment import Prepared
 
 _STAGE = 2  # epochs: the second one has the optimiser's state beside it
 Job = Mapping[str, Any]
@@ -55,7 +55,7 @@ def in_own_process(job: Job) -> int:
 
 def pyg_job(prepared: "Prepared", form: str) -> Job:
     """What a process of stock PyG's side is told."""
-    from fastglt.experiment import thread_count
+    from fastglt.runs.experiment import thread_count
 
     experiment, root = prepared.experiment, prepared.experiment.data_root
     return {
@@ -76,8 +76,8 @@ def pyg_job(prepared: "Prepared", form: str) -> Job:
 def run_ours(job: Job) -> None:
     """A search in short, as `fastglt find` runs it: soft epochs, the cut, hard ones, swaps, a last look."""
     _leave_out("coverage")
-    from fastglt.experiment import Experiment
-    from fastglt.training import Training, train
+    from fastglt.runs.experiment import Experiment
+    from fastglt.training.loop import Training, train
 
     short = {"oneshot_epochs": _STAGE, "denoise_epochs": 2 * _STAGE, "interval": _STAGE}
     experiment = Experiment.from_json({**job, "budget": {**job["budget"], **short}})
@@ -108,9 +108,9 @@ def run_ticket(job: Job) -> None:
 
     from fastglt.data import load
     from fastglt.deploy.compiling import compile_for
-    from fastglt.experiment import use_machine
-    from fastglt.task import Task
-    from fastglt.ticket_file import load as load_ticket
+    from fastglt.runs.experiment import use_machine
+    from fastglt.tasks.node_classification import Task
+    from fastglt.tickets.ticket_file import load as load_ticket
 
     use_machine(job["threads"])
     dataset = load(job["name"], root=job["root"], split_seed=job["split_seed"], directed=job["directed"])
@@ -151,7 +151,7 @@ def _main() -> None:
 
         print(torch.cuda.max_memory_allocated(job["device"]))
     else:
-        from fastglt.process import peak_memory
+        from fastglt.system.process import peak_memory
 
         print(peak_memory())
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import InputError
-from fastglt.provenance import processor, versions
-from fastglt.storage import disk_errors, write_atomically
+from fastglt.system.provenance import processor, versions
+from fastglt.system.storage import disk_errors, write_atomically
 
 Row = dict[str, Any]
 

@@ -9,11 +9,11 @@ import torch
 
 from fastglt.bench import Note, silent
 from fastglt.bench.stock import FORMS, StockTraining, build_stock
-from fastglt.experiment import Prepared
 from fastglt.methods import Method
 from fastglt.models import Network
-from fastglt.task import Task
-from fastglt.training import Training
+from fastglt.runs.experiment import Prepared
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Training
 
 Work = Callable[[], object]
 

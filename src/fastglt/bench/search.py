@@ -11,10 +11,10 @@ from fastglt.bench.memory import peaks
 from fastglt.bench.runs import Run, Work, seconds, stock_runs, warm_up
 from fastglt.bench.stock import FORMS
 from fastglt.errors import require
-from fastglt.experiment import Experiment, Prepared
 from fastglt.methods import FixedMasks, Method
-from fastglt.seeds import own_random_state
-from fastglt.task import Task
+from fastglt.runs.experiment import Experiment, Prepared
+from fastglt.system.seeds import own_random_state
+from fastglt.tasks.node_classification import Task
 
 _TURN = 10  # epochs that a side of ours runs before the other's turn
 _SAMPLES = 5  # times in a run that stock PyG has its turn, at most

@@ -7,9 +7,9 @@ from fastglt.bench import Note, silent
 from fastglt.bench.memory import peaks
 from fastglt.bench.runs import Run, Work, interleaved, stock_runs
 from fastglt.bench.stock import FORMS
-from fastglt.experiment import Experiment, Prepared
 from fastglt.methods import FixedMasks
-from fastglt.seeds import own_random_state
+from fastglt.runs.experiment import Experiment, Prepared
+from fastglt.system.seeds import own_random_state
 
 _FOREVER = 10**9  # epochs: a stage that does not end while it is measured
 

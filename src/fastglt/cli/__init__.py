@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from fastglt import __version__
-from fastglt.cli import (
+from fastglt.cli.commands import (
     bench,
     compare,
     data,
@@ -28,7 +28,7 @@ from fastglt.cli import (
     tune,
 )
 from fastglt.errors import FastGLTError
-from fastglt.process import is_out_of_memory
+from fastglt.system.process import is_out_of_memory
 
 app = typer.Typer(
     help="Find graph lottery tickets: a sparser graph and a sparser GNN that train as well as the dense original.",

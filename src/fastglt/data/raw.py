@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fastglt.data.base import Parts, quiet_import
 from fastglt.errors import FastGLTError, InputError, MachineError
-from fastglt.storage import cache_folder
+from fastglt.system.storage import cache_folder
 
 DOWNLOAD_TIMEOUT = 30  # seconds without a byte
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fastglt.deploy.layouts import race
 from fastglt.errors import InputError, unknown_name
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.kernels import CSR, spmm
 
 Run = Callable[[], Tensor]

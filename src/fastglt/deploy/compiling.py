@@ -12,13 +12,13 @@ from fastglt.deploy.layouts import fastest, for_each, in_order
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import Program
 from fastglt.errors import InputError
-from fastglt.features import Features
-from fastglt.fitting import restore_trained
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.models import Network, PyGNetwork
-from fastglt.modes import ordinary_mode
-from fastglt.task import check_kind, features_of
-from fastglt.ticket import Ticket
+from fastglt.system.modes import ordinary_mode
+from fastglt.tasks.node_classification import check_kind, features_of
+from fastglt.tickets.networks import restore_trained
+from fastglt.tickets.ticket import Ticket
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

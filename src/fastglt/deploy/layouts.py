@@ -13,10 +13,10 @@ from torch import Tensor
 
 from fastglt.deploy.programs import Program
 from fastglt.errors import InputError, unknown_name
-from fastglt.features import Features
+from fastglt.graphs.features import Features
+from fastglt.graphs.messages import Hop
 from fastglt.kernels import CSR
 from fastglt.kernels.frozen import Product, StoredMatrix, StoredRows
-from fastglt.messages import Hop
 
 WHOLE_ROWS, STRIPS, DENSE = "whole rows", "strips", "dense"
 SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied

@@ -14,11 +14,11 @@ from fastglt.deploy.compact import known
 from fastglt.deploy.layouts import Rows, restore, store
 from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
-from fastglt.features import Features
-from fastglt.graph import Graph, check_edges
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph, check_edges
 from fastglt.models import Network, PyGNetwork
-from fastglt.modes import ordinary_mode
-from fastglt.process import is_out_of_memory
+from fastglt.system.modes import ordinary_mode
+from fastglt.system.process import is_out_of_memory
 
 _DEPTH = 2  # hops of our backbones
 

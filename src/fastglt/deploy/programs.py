@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from fastglt.graphs.messages import Hop
 from fastglt.kernels import attention, head_dots
 from fastglt.kernels.frozen import Product, Units, narrow_sums, padded, projection, strip_width
-from fastglt.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
 State = Mapping[str, Tensor]

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from fastglt.distillation import Teacher
 from fastglt.errors import InputError, check_seed
-from fastglt.fitting import check_fits, fresh_start, restore_start
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models import Network, PyGNetwork
-from fastglt.modes import ordinary_mode
-from fastglt.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
-from fastglt.task import Task
-from fastglt.ticket import Ticket, masks_hash, state_hash
+from fastglt.system.modes import ordinary_mode
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.networks import check_fits, fresh_start, restore_start
+from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
+from fastglt.tickets.ticket import Ticket, masks_hash, state_hash
+from fastglt.training.distillation import Teacher
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fastglt.container import nan_as_null
 from fastglt.errors import InputError, require, unknown_name
 from fastglt.judge.paired import PairedTest, power, seeds_for_power
-from fastglt.phases import DENSE, DISTILLED
-from fastglt.wording import mean_and_deviation, points, signed
+from fastglt.report.wording import mean_and_deviation, points, signed
+from fastglt.system.container import nan_as_null
+from fastglt.tickets.phases import DENSE, DISTILLED
 
 ENOUGH_POWER = 0.8
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import InputError, unknown_name
-from fastglt.storage import cache_folder, disk_errors, write_atomically
+from fastglt.system.storage import cache_folder, disk_errors, write_atomically
 
 Steps = tuple[tuple[float, str], ...]  # (largest size, who serves it), ascending; the last one serves the rest
 

@@ -7,11 +7,11 @@ from torch import Tensor
 from fastglt.errors import require
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import best_soft_masks, get_masks, set_masks
-from fastglt.methods.rounds import MASK, Rounds
-from fastglt.schedules import Swap
-from fastglt.scores import swapped
-from fastglt.seeds import derive
-from fastglt.training import Training
+from fastglt.methods.parts.ranking import swapped
+from fastglt.methods.parts.rounds import MASK, Rounds
+from fastglt.methods.parts.schedules import Swap
+from fastglt.system.seeds import derive
+from fastglt.training.loop import Training
 
 ERASE = "erase"  # trains with what is kept erased
 PARTS = ("edges", "weights")

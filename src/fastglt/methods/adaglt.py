@@ -9,8 +9,8 @@ from torch import Tensor
 from fastglt.errors import require
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, cut_lowest, train_sparse
-from fastglt.seeds import derive, uniform
-from fastglt.training import Training
+from fastglt.system.seeds import derive, uniform
+from fastglt.training.loop import Training
 
 SEARCH, TRAIN = "search", "train"
 EDGES, WEIGHTS, SCORER = "edges", "weights/", "scorer/"  # names of what is trained beside the network

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import InputError, require
-from fastglt.hooks import Hooks
 from fastglt.masks import Mask, Masks, flatten, weight_masks
+from fastglt.methods.parts.ranking import keep_largest, keep_random
+from fastglt.methods.parts.schedules import check_sparsity, kept_count
 from fastglt.models.base import Network
-from fastglt.schedules import check_sparsity, kept_count
-from fastglt.scores import keep_largest, keep_random
-from fastglt.seeds import derive
-from fastglt.task import Task
-from fastglt.training import Recipe, Training
+from fastglt.system.seeds import derive
+from fastglt.tasks.node_classification import Task
+from fastglt.training.hooks import Hooks
+from fastglt.training.loop import Recipe, Training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from torch import Tensor
 from fastglt.errors import require
 from fastglt.masks import unflatten
 from fastglt.methods.base import Method, draw_lowest, set_masks, train_sparse
-from fastglt.training import Training
+from fastglt.training.loop import Training
 
 TRANSITION, TRAIN = "transition", "train"
 _LEFT = 1e-3  # of a number that nothing but the penalty moves, after the transition

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.masks import as_vector
-from fastglt.methods.agreement import ForestRule
 from fastglt.methods.base import (
     Method,
     cut_random,
@@ -24,12 +23,13 @@ from fastglt.methods.base import (
     train_soft_masks,
     train_sparse,
 )
+from fastglt.methods.parts.agreement import ForestRule
+from fastglt.methods.parts.ranking import EDGE_POTENTIALS, feature_norms, swapped
+from fastglt.methods.parts.schedules import SwapSchedule, intermediate_sparsity
 from fastglt.models.base import Backbone, Linear, Network
-from fastglt.records import Snapshot
-from fastglt.schedules import SwapSchedule, intermediate_sparsity
-from fastglt.scores import EDGE_POTENTIALS, feature_norms, swapped
-from fastglt.seeds import derive
-from fastglt.training import Training
+from fastglt.system.seeds import derive
+from fastglt.training.loop import Training
+from fastglt.training.records import Snapshot
 
 STARTS = ("oneshot", "random")
 WEIGHT_SCORES = ("size", "effect")

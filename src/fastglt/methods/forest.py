@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, fields
 
-from fastglt.methods.agreement import ForestRule
 from fastglt.methods.fastglt import FastGLT
+from fastglt.methods.parts.agreement import ForestRule
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from torch import Tensor
 from fastglt.errors import require
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, draw_lowest, set_masks, train_soft_masks, train_sparse
-from fastglt.training import Training
+from fastglt.training.loop import Training
 
 DRAW, TRAIN = "draw", "train"
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from fastglt.masks import flatten, unflatten
-from fastglt.methods.saliency import Elements, Saliency
-from fastglt.training import Training
+from fastglt.methods.parts.saliency import Elements, Saliency
+from fastglt.training.loop import Training
 
 
 @dataclass(frozen=True, kw_only=True)

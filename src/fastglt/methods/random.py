@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fastglt.methods.base import Method, cut_random, train_sparse
-from fastglt.training import Training
+from fastglt.training.loop import Training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from fastglt.errors import require
 from fastglt.masks import flatten
 from fastglt.methods.base import Method, cut_random, set_masks, train_sparse
-from fastglt.schedules import CosineSwaps, erdos_renyi_counts
-from fastglt.scores import keep_random, swapped
-from fastglt.seeds import derive
-from fastglt.training import Training
+from fastglt.methods.parts.ranking import keep_random, swapped
+from fastglt.methods.parts.schedules import CosineSwaps, erdos_renyi_counts
+from fastglt.system.seeds import derive
+from fastglt.training.loop import Training
 
 
 @dataclass(frozen=True, kw_only=True)

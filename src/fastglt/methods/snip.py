@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fastglt.masks import flatten
-from fastglt.methods.saliency import Elements, Saliency
-from fastglt.training import Training
+from fastglt.methods.parts.saliency import Elements, Saliency
+from fastglt.training.loop import Training
 
 
 @dataclass(frozen=True, kw_only=True)

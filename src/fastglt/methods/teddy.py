@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fastglt.distillation import distillation_loss
 from fastglt.errors import require
 from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
-from fastglt.outputs import class_scores
-from fastglt.scores import edge_peripherality, highest
-from fastglt.seeds import derive
-from fastglt.training import Training
+from fastglt.methods.parts.ranking import edge_peripherality, highest
+from fastglt.system.seeds import derive
+from fastglt.training.distillation import distillation_loss
+from fastglt.training.loop import Training
+from fastglt.training.outputs import class_scores
 
 TEACHER, STUDENT = "teacher", "student"
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastglt.methods.rounds import Rounds
+from fastglt.methods.parts.rounds import Rounds
 
 
 @dataclass(frozen=True, kw_only=True)

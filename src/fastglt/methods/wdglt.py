@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import require
-from fastglt.methods.rounds import MASK, Rounds
-from fastglt.seeds import derive, permutation
-from fastglt.training import Training
-from fastglt.transport import sinkhorn
+from fastglt.methods.parts.rounds import MASK, Rounds
+from fastglt.methods.parts.transport import sinkhorn
+from fastglt.system.seeds import derive, permutation
+from fastglt.training.loop import Training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from fastglt.errors import require
-from fastglt.features import FeatureRows, Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.graph import Graph
 from fastglt.kernels import matmul
-from fastglt.seeds import derive, uniform
+from fastglt.system.seeds import derive, uniform
 
 
 class Network(nn.Module, ABC):

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from fastglt.errors import require
-from fastglt.features import FeatureRows, Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate, attention, dropout, head_dots
-from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, product, zeros
 
 

@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from fastglt.features import FeatureRows, Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate
-from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Backbone, Linear, Operation, glorot, product, zeros
 
 

@@ -6,12 +6,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from fastglt.errors import require, unknown_name
-from fastglt.features import FeatureRows, Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate, dropout
-from fastglt.messages import Hop
 from fastglt.models.base import Aggregation, Backbone, Linear, Operation, product, zeros
-from fastglt.seeds import derive, uniform
+from fastglt.system.seeds import derive, uniform
 
 _AGGREGATIONS = ("mean", "sum")
 

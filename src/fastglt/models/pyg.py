@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from fastglt.errors import InputError
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
-from fastglt.seeds import own_randomness
+from fastglt.system.seeds import own_randomness
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
 

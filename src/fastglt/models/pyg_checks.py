@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
 from fastglt.errors import InputError
-from fastglt.features import Features
-from fastglt.graph import Graph
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models.base import Network
-from fastglt.process import is_out_of_memory
-from fastglt.seeds import own_random_state
+from fastglt.system.process import is_out_of_memory
+from fastglt.system.seeds import own_random_state
 
 
 def message_passing_layers(module: nn.Module) -> list[Any]:

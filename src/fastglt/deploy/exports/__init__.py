@@ -16,9 +16,9 @@ from torch import Tensor
 from fastglt.deploy.exports import arrays, pyg_folder, traced
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError, MachineError, unknown_name
-from fastglt.modes import ordinary_mode
-from fastglt.seeds import own_random_state
-from fastglt.storage import disk_errors, write_atomically
+from fastglt.system.modes import ordinary_mode
+from fastglt.system.seeds import own_random_state
+from fastglt.system.storage import disk_errors, write_atomically
 
 _TOLERANCE = 1e-4  # of the largest score, or of 1
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from fastglt.deploy.programs import Hidden
 from fastglt.errors import InputError
-from fastglt.graph import Graph
-from fastglt.messages import Hop
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Network
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError
-from fastglt.messages import Hop
+from fastglt.graphs.messages import Hop
 from fastglt.models import GAT, GCN, GIN, Backbone
 
 FIRST = "model.safetensors"  # to be written

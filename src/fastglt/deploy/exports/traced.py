@@ -18,7 +18,7 @@ from fastglt.deploy.compact import expand
 from fastglt.deploy.exports.portable import portable
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError, MachineError
-from fastglt.features import Features
+from fastglt.graphs.features import Features
 from fastglt.models import PyGNetwork
 from fastglt.models.pyg_checks import message_passing_layers
 

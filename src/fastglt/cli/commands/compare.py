@@ -1,0 +1,91 @@
+"""`fastglt compare`: methods side by side, over seeds and sparsities."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.cli.shared.arguments import RUN, WHAT
+from fastglt.cli.shared.batch import tell_failures
+from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.lists import read_methods, read_options, read_pairs, read_seeds
+from fastglt.cli.shared.setup import Many, Setup
+
+if TYPE_CHECKING:
+    from fastglt.studies.compare import Results
+
+EXAMPLES = (
+    "Examples: [bold]fastglt compare --methods fastglt,oneshot,random --seeds 0-2[/] (the bundled digits graph) · "
+    "[bold]fastglt compare --dataset cora --model gcn --methods all --graph-sparsity 0.2,0.05 "
+    "--weight-sparsity 0.9,0.95 --jobs 4 --csv cora.csv[/]"
+)
+
+
+@gather
+def compare(
+    setup: Setup,
+    many: Many,
+    methods: arguments.Methods = "fastglt,oneshot,random",
+    graph_sparsity: Annotated[
+        str, typer.Option(help="Shares of edges to remove, commas between.", rich_help_panel=WHAT)
+    ] = "0.2",
+    weight_sparsity: Annotated[
+        str,
+        typer.Option(
+            help="Shares of weights to remove, paired with those of edges; one alone goes with all.",
+            rich_help_panel=WHAT,
+        ),
+    ] = "0.9",
+    seeds: Annotated[str, typer.Option(help="As in 0-4 or 0,2,5.", rich_help_panel=WHAT)] = "0-4",
+    rounds: Annotated[
+        bool,
+        typer.Option(
+            "--rounds", help="Print the sparsity curves of methods that have rounds.", rich_help_panel=RUN
+        ),
+    ] = False,
+    csv: Annotated[Path | None, typer.Option(help="File for a table of all runs.", rich_help_panel=RUN)] = None,
+) -> None:
+    """Compare methods: the same graph, model, seeds and sparsities, mean and deviation over seeds.
+
+    Every ticket is found and trained in isolation in a process and a folder of its own; the dense network of a
+    seed is trained once, for all methods. Stopped or killed, the same command goes on where it was; what is
+    finished, here or in the results store, is never computed again. A run that fails is told at the end, and
+    the others are kept. With --distill every ticket is a distilled one, and has a second verdict, against a dense
+    network that was taught in the same way.
+    """
+    from fastglt.methods import Targets
+
+    options = read_options(read_methods(methods), many.option or [])
+    pairs = [
+        Targets(graph_sparsity=graph, weight_sparsity=weight)
+        for graph, weight in read_pairs(graph_sparsity, weight_sparsity)
+    ]
+    experiments = [
+        setup.experiment(method=method, options=options[method], targets=targets, seed=seed, threads=many.threads)
+        for seed, targets, method in product(read_seeds(seeds), pairs, options)
+    ]
+    results = many.batch("compare", setup).results(experiments)
+    _report(results, rounds=rounds, csv=csv, json_output=many.json_output)
+
+
+def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: bool) -> None:
+    from fastglt.system.storage import write_atomically
+
+    document = results.document()
+    if csv is not None:
+        write_atomically(csv, results.csv().encode())
+    if json_output:
+        typer.echo(json.dumps(document))
+    else:
+        from rich.console import Console
+
+        from fastglt.studies.compare.table import print_cells, print_rounds
+
+        console = Console()
+        print_cells(document, console)
+        if rounds:
+            print_rounds(document, console)
+    tell_failures(document["failures"])

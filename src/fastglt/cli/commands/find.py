@@ -1,0 +1,156 @@
+"""`fastglt find`: from a dataset and a model to a ticket on disk."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.cli.shared.arguments import HOW, RUN, WHAT
+from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.options import as_file_name, from_config, given, method_options
+from fastglt.cli.shared.setup import Setup
+from fastglt.errors import require
+
+if TYPE_CHECKING:
+    from fastglt.runs.experiment import Prepared
+
+EXAMPLES = (
+    "Examples: [bold]fastglt find[/] (a ticket on the bundled digits graph) · "
+    "[bold]fastglt find --dataset cora --model gat --weight-sparsity 0.98 --graph-sparsity 0[/] · "
+    "[bold]fastglt find --dataset my/graph.npz --out runs/mine[/] · "
+    "[bold]fastglt find --dataset cora --distill[/] (a distilled ticket)"
+)
+
+
+@gather
+def find(
+    context: typer.Context,
+    setup: Setup,
+    graph_sparsity: Annotated[
+        float, typer.Option(help="Share of edges to remove, in [0, 1).", rich_help_panel=WHAT)
+    ] = 0.2,
+    weight_sparsity: Annotated[
+        float, typer.Option(help="Share of weights to remove, in [0, 1).", rich_help_panel=WHAT)
+    ] = 0.9,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A name from [bold]fastglt methods[/], or module:Class of your own.", rich_help_panel=WHAT
+        ),
+    ] = "fastglt",
+    seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=WHAT)] = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Any option of the method, as often as needed; [bold]fastglt methods NAME[/] lists them.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Denoise from oneshot or random masks.", rich_help_panel=HOW)
+    ] = None,
+    swap_fraction: Annotated[
+        float | None, typer.Option(help="Share of kept elements swapped at first.", rich_help_panel=HOW)
+    ] = None,
+    decay: Annotated[float | None, typer.Option(help="How fast that share falls.", rich_help_panel=HOW)] = None,
+    edge_score: Annotated[
+        str | None,
+        typer.Option(
+            help="Edges of low degree or high similarity return first; or the forest rule chooses them.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    ramp: Annotated[
+        float | None,
+        typer.Option(help="Share of the intervals after which the target is reached.", rich_help_panel=HOW),
+    ] = None,
+    threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of this run (default: runs/ and the settings).", rich_help_panel=RUN),
+    ] = None,
+    checkpoint_every: arguments.CheckpointEvery = 10.0,
+    store: arguments.Store = arguments.STORE,
+    config: arguments.Config = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run, how long, how much memory.", rich_help_panel=RUN)
+    ] = False,
+    quiet: arguments.Quiet = False,
+    json_output: arguments.AsJson = False,
+) -> None:
+    """Find a ticket: search, train it in isolation, train its dense twin, and compare.
+
+    With --distill the dense network comes first and teaches the ticket, which is
+    compared with it and with a dense network that was taught in the same way.
+    Writes ticket.safetensors, metrics.json and history.csv to the run's folder. Stopped or killed, the same
+    command goes on where it was; finished, it prints the result again.
+    """
+    from fastglt.methods import Targets
+
+    options = {
+        "start": start,
+        "swap_fraction": swap_fraction,
+        "decay": decay,
+        "edge_score": edge_score,
+        "ramp": ramp,
+    }
+    experiment = setup.experiment(
+        method=method,
+        options=method_options(method, option or [], beside=given(options), in_file=from_config(context)),
+        targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
+        seed=seed,
+        threads=threads,
+    )
+    require("not be negative", checkpoint_every=checkpoint_every)
+    experiment.use_machine()
+    prepared = experiment.prepare()
+    if dry_run:
+        from fastglt.cli.shared.dry_run import describe
+
+        describe(prepared, as_json=json_output)
+        return
+    metrics = _run(prepared, out or _default_folder(prepared), store, checkpoint_every, quiet=quiet)
+    if json_output:
+        typer.echo(json.dumps(metrics))
+    else:
+        from fastglt.cli.shared.tables import print_metrics
+
+        print_metrics(metrics)
+
+
+def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
+    """The metrics of a run that is finished and in the store."""
+    from fastglt.cli.shared.progress import Reporter, stop_cleanly
+    from fastglt.runs.entries import entries_of_find
+    from fastglt.runs.run_folder import RunFolder
+    from fastglt.runs.store import Store
+
+    results = Store(store)  # whatever is wrong with it is better found now than at the end
+    folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every)
+    with folder.open() as finished:
+        if finished is not None:
+            if not quiet:
+                typer.echo(f"'{out}' is finished; printing its result again.", err=True)
+            metrics, keep = finished, results.ensure
+        else:
+            with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
+                prepared.warm_up()
+                metrics, keep = prepared.run(folder, reporter.after_epoch), results.record
+        settings, twins = prepared.settings, prepared.twins
+        for entry in entries_of_find(settings, twins, metrics, command="find", folder=out):
+            keep(entry)
+    return metrics
+
+
+def _default_folder(prepared: "Prepared") -> Path:
+    """A name that tells the run, and a digest of all settings that tells it from every other."""
+    from fastglt.runs.run_folder import settings_digest
+
+    settings = prepared.settings
+    name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.name}-{prepared.method.name}"
+    name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}"
+    name += f"{'-distilled' if 'distill' in settings else ''}-s{settings['seed']}"
+    return Path("runs") / f"{name}-{settings_digest(settings)}"

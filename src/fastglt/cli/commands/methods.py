@@ -1,0 +1,141 @@
+"""`fastglt methods`: who can be named, what it does and costs, and the options it takes."""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fastglt.methods import Method
+
+EXAMPLES = (
+    "Examples: [bold]fastglt methods[/] · [bold]fastglt methods ugs[/] · "
+    "[bold]fastglt methods my_module:MyMethod[/] (one of your own)"
+)
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="A method, or module:Class of your own.")] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """List the methods; with a name, how that one works and which options it takes."""
+    from fastglt.methods import METHODS, lookup
+
+    if name is not None:
+        facts: Any = _facts(lookup(name))
+    else:
+        facts = [_facts(method) for method in METHODS.values()]
+    if json_output:
+        typer.echo(json.dumps(facts))
+    elif name is None:
+        _print_all(facts)
+    else:
+        _print_one(facts)
+
+
+def _facts(method: "type[Method]") -> dict[str, Any]:
+    from fastglt.methods.options import options_of
+    from fastglt.methods.settings.published import PUBLISHED
+
+    published = PUBLISHED.get(method.name, {})
+    return {
+        "name": method.name,
+        "summary": method.summary,
+        "prunes": method.prunes,
+        "epochs": method().epochs,
+        "paper": method.paper,
+        "about": _about(method),
+        "options": [
+            {"name": option.name, "default": option.default, "takes": option.takes, "about": option.about}
+            for option in options_of(method).values()
+        ],
+        "published": [
+            {"dataset": dataset, "model": model, "options": options}
+            for (dataset, model), options in published.items()
+        ],
+    }
+
+
+def _about(method: "type[Method]") -> list[str]:
+    """What the source says of it, and of the methods it builds on: of each file, then of the class."""
+    from fastglt.methods import Method
+
+    found = []
+    for kind in method.__mro__[: method.__mro__.index(Method)]:
+        module = inspect.getmodule(kind)
+        found += [None if module is None else module.__doc__, vars(kind).get("__doc__")]
+    texts = (inspect.cleandoc(text) for text in found if text and not _generated(text))
+    return list(dict.fromkeys(_unwrapped(part) for text in texts for part in text.split("\n\n")))
+
+
+def _generated(text: str) -> bool:
+    """Whether a docstring is the signature that dataclasses write where there is none."""
+    return "(*, " in text
+
+
+def _unwrapped(paragraph: str) -> str:
+    """A paragraph in one line, for a terminal of any width; lists and code stay as they are."""
+    lines = paragraph.splitlines()
+    return paragraph if any(line.startswith((" ", "- ", ">>>")) for line in lines) else " ".join(lines)
+
+
+def _print_all(facts: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(caption_justify="left", caption=_CAPTION)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it does", ratio=1, overflow="fold")
+    table.add_column("prunes", max_width=17, overflow="fold")
+    table.add_column("epochs", justify="right", no_wrap=True)
+    for method in facts:
+        paper = f"\n[dim]{escape(method['paper'])}[/]" if method["paper"] else ""
+        table.add_row(
+            method["name"], f"{escape(method['summary'])}{paper}", method["prunes"], f"{method['epochs']:,}"
+        )
+    Console().print(table, highlight=False)
+
+
+_CAPTION = "epochs: of a search at default settings, at most. fastglt methods NAME tells more."
+
+
+def _print_one(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{facts['name']}[/]: {escape(facts['summary'])}")
+    for text in facts["about"]:
+        console.print(f"\n{escape(text)}")
+    console.print(f"\nprunes {escape(facts['prunes'])}; {facts['epochs']:,} epochs at default settings, at most")
+    if facts["paper"]:
+        console.print(escape(facts["paper"]))
+    if not facts["options"]:
+        console.print("It takes no options.")
+    else:
+        headings = {"name": "name", "default": "default", "takes": "takes", "about": "what it is"}
+        _print_table(console, "--option NAME=VALUE", headings, facts["options"])
+    if facts["published"]:
+        options = dict.fromkeys(name for row in facts["published"] for name in row["options"])
+        rows = [{**row, **row["options"]} for row in facts["published"]]
+        headings = {"dataset": "dataset", "model": "model", **{name: name for name in options}}
+        _print_table(console, "published settings, taken unless --option says otherwise", headings, rows)
+
+
+def _print_table(
+    console: "Console", title: str, headings: dict[str, str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for heading in headings.values():
+        table.add_column(heading, no_wrap=heading in ("name", "default"), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row.get(key, "–"))) for key in headings))
+    console.print(table)

@@ -1,0 +1,219 @@
+"""`fastglt predict`: the class of each node, by a ticket."""
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.cli.shared.compiled import OtherGraph, TicketPath, compiled
+from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.tickets import OwnGraph
+from fastglt.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torch import Tensor
+
+    from fastglt.data.base import Names
+    from fastglt.tasks.node_classification import Task
+
+EXAMPLES = (
+    "Examples: [bold]fastglt predict runs/a[/] · "
+    "[bold]fastglt predict runs/a --nodes 0-9,15[/] · "
+    "[bold]fastglt predict cora.safetensors --dataset cora --nodes ids.txt --out predictions.csv[/]"
+)
+_ROWS = 10  # of the table on a screen
+_SUFFIXES = (".npz", ".csv")
+_RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
+
+
+@gather
+def predict(
+    ticket: TicketPath,
+    graph: OwnGraph,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            help="As in 0-9,15, or a file with one id on a line (default: every node). Nodes of a CSV file are "
+            "called as they are there."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write nodes, classes and probabilities to a .npz or .csv file.")
+    ] = None,
+    other_graph: OtherGraph = False,
+    json_output: arguments.AsJson = False,
+) -> None:
+    """Predict the class of every node, or of some, with the ticket's trained network on its pruned graph.
+
+    Without --out the first rows are shown; with --json, all of them are printed. Where test nodes are among those
+    asked for, the score on them is told. Nodes and classes are numbers; beside them stand the ids and labels of a
+    graph in CSV files.
+    """
+    if out is not None and out.suffix not in _SUFFIXES:
+        raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
+    predictor, task, names = compiled(ticket, graph, other_graph=other_graph)
+    chosen = read_nodes(nodes, task.graph.num_nodes, names and names.nodes)
+    logits = predictor.logits(None if nodes is None else chosen)
+    probabilities = logits.softmax(1)
+    facts = _facts(task, chosen, logits)
+    if out is not None:
+        from fastglt.system.storage import write_atomically
+
+        write_atomically(out, _content(out.suffix, chosen, probabilities, names))
+        facts["out"] = str(out)
+    if json_output:
+        rows = {} if out is not None else {"predictions": _rows(chosen, probabilities, names)}
+        typer.echo(json.dumps({**facts, **rows}))
+    else:
+        _print(facts, [] if out is not None else _rows(chosen[:_ROWS], probabilities[:_ROWS], names))
+
+
+def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = None) -> "Tensor":
+    """Node numbers in the order asked for: a list with ranges, or a file with one id on a line; None is every node.
+
+    Where nodes have ids, these are what is asked for.
+
+    >>> read_nodes("2-4, 0", 9).tolist()
+    [2, 3, 4, 0]
+    >>> read_nodes("b, 7-8", 3, ids=["8", "7", "b"]).tolist()
+    [2, 1, 0]
+    """
+    import torch
+
+    if text is None:
+        return torch.arange(num_nodes)
+    if not text.strip():
+        raise InputError(f"nodes must be at least one (got '{text}')")
+    if re.fullmatch(r"[\d\s,-]+", text) or (ids is not None and not _is_file(text)):
+        parts, where = text.split(","), f"'{text}'"
+    else:
+        parts, where = _lines(Path(text)), f"in '{text}'"
+    known = None if ids is None else {name: number for number, name in enumerate(ids)}
+    found: list[int] = []
+    for part in filter(None, map(str.strip, parts)):
+        found += _numbers(part, num_nodes, where) if known is None else _called(part, known, where)
+    if not found:
+        raise InputError(f"nodes must be at least one (got none, {where})")
+    return torch.tensor(found)
+
+
+def _numbers(part: str, num_nodes: int, where: str) -> range:
+    match = _RANGE.fullmatch(part)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{part}', {where})")
+    last = int(match[2] or match[1])
+    if last >= num_nodes:
+        raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {last}, {where})")
+    return range(int(match[1]), last + 1)
+
+
+def _called(part: str, known: "Mapping[str, int]", where: str) -> list[int]:
+    """The number of the node of an id, or those of a range of ids that are numbers themselves."""
+    match, found = _RANGE.fullmatch(part), []
+    first_to_last = () if match is None or match[2] is None else range(int(match[1]), int(match[2]) + 1)
+    for name in [part] if part in known or not first_to_last else map(str, first_to_last):
+        if name not in known:
+            raise InputError(f"nodes must be ids of the graph's file (got '{name}', {where})")
+        found.append(known[name])
+    return found
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # too long for a path: a list of many ids
+        return False
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except FileNotFoundError:
+        raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{path}')") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"the file of nodes cannot be read: {reason} (got '{path}')") from None
+
+
+def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
+    """How many, and how well on the test nodes among them; a score that cannot be computed is null."""
+    import numpy as np
+    import torch
+
+    _, first = np.unique(chosen.numpy(), return_index=True)  # nodes may be asked for twice
+    tested = torch.zeros(len(chosen), dtype=torch.bool)
+    tested[torch.from_numpy(first)] = True
+    tested &= torch.isin(chosen, task.test)
+    score = task.score(logits[tested], chosen[tested])
+    return {
+        "nodes": chosen.numel(),
+        "classes": logits.shape[1],
+        "metric": task.metric,
+        "test_nodes": int(tested.sum()),
+        "test_score": None if math.isnan(score) else score,
+    }
+
+
+def _rows(chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> list[dict[str, Any]]:
+    """A row for each node: numbers, names as far as there are any, the probabilities last."""
+    columns = {"node": chosen.tolist(), "class": probabilities.argmax(1).tolist()}
+    if names is not None:
+        columns["id"] = [names.nodes[node] for node in columns["node"]]
+    if names is not None and names.classes:
+        columns["label"] = [names.classes[kind] for kind in columns["class"]]
+    columns["probabilities"] = probabilities.tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> bytes:
+    if suffix == ".npz":
+        import numpy as np
+
+        file, classes = io.BytesIO(), probabilities.argmax(1).numpy()
+        arrays = {"nodes": chosen.numpy(), "classes": classes, "probabilities": probabilities.numpy()}
+        if names is not None:
+            arrays["ids"] = np.array(names.nodes)[chosen.numpy()]
+        if names is not None and names.classes:
+            arrays["labels"] = np.array(names.classes)[classes]
+        np.savez(file, allow_pickle=False, **arrays)
+        return file.getvalue()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    rows, shares = _rows(chosen, probabilities, names), [f"p{i}" for i in range(probabilities.shape[1])]
+    writer.writerow([*list(rows[0])[:-1], *shares])
+    for row in rows:
+        *called, values = row.values()
+        writer.writerow([*called, *(f"{share:.7g}" for share in values)])
+    return text.getvalue().encode()
+
+
+def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    from fastglt.cli.shared.tables import percent
+    from fastglt.report.tables import empty_table, print_table
+    from fastglt.report.wording import METRICS
+
+    console = Console()
+    if rows:
+        table = empty_table(*list(rows[0])[:-1], "probability")
+        for row in rows:
+            *called, shares = row.values()
+            table.add_row(*map(str, called), f"{max(shares):.3f}")
+        print_table(table, console)
+    rest = facts["nodes"] - len(rows)
+    if "out" in facts:
+        typer.echo(f"{facts['nodes']:,} predictions written to {facts['out']}")
+    elif rest:
+        typer.echo(f"… and {rest:,} more; --out writes them all")
+    if facts["test_score"] is not None:
+        score = f"{METRICS[facts['metric']]} on the {facts['test_nodes']:,} test nodes among them"
+        typer.echo(f"{score}: {percent(facts['test_score'])}")

@@ -1,0 +1,103 @@
+"""`fastglt serve`: a ticket behind HTTP."""
+
+import hashlib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fastglt.cli.shared.arguments import RUN
+from fastglt.cli.shared.compiled import compiled
+from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model
+from fastglt.errors import MachineError
+
+if TYPE_CHECKING:
+    from fastglt.serve import Limits
+
+EXAMPLES = (
+    "Examples: [bold]fastglt serve runs/a[/] (then open the printed page) · "
+    "[bold]fastglt serve cora.safetensors --dataset cora --port 0[/] · "
+    """[bold]curl localhost:8000/predict --json '{"nodes": \\[0, 5]}'[/]"""
+)
+_NEEDED = ("fastapi", "prometheus_client", "uvicorn")
+LIMITS = "Limits"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The service's limits as options."""
+
+    queue: Annotated[
+        int, typer.Option(help="Requests under way at a time; one more gets 503.", rich_help_panel=LIMITS)
+    ] = 64
+    max_body: Annotated[
+        int, typer.Option(help="Bytes of a request's body; more gets 413.", rich_help_panel=LIMITS)
+    ] = 4 * 2**20
+    max_nodes: Annotated[int, typer.Option(help="Nodes asked for in a request.", rich_help_panel=LIMITS)] = 10_000
+    max_new_nodes: Annotated[
+        int, typer.Option(help="New nodes in a request; 0: none are taken.", rich_help_panel=LIMITS)
+    ] = 100
+    max_new_edges: Annotated[int, typer.Option(help="New edges in a request.", rich_help_panel=LIMITS)] = 10_000
+    timeout: Annotated[
+        float,
+        typer.Option(help="Seconds to send a request, and again to wait for its answer.", rich_help_panel=LIMITS),
+    ] = 10.0
+
+    def limits(self) -> "Limits":
+        """Checked."""
+        from fastglt.serve import Limits
+
+        return Limits(**vars(self))
+
+
+@gather
+def serve(
+    ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
+    graph: OwnGraph,
+    bounds: Bounds,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0: every one.", rich_help_panel=RUN)
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any free one.", rich_help_panel=RUN)] = 8000,
+    threads: Annotated[int, typer.Option(help="Of the predictor; 0: all cores.", rich_help_panel=RUN)] = 0,
+    log_level: Annotated[
+        str, typer.Option(help="critical, error, warning, info (each request) or debug.", rich_help_panel=RUN)
+    ] = "warning",
+) -> None:
+    """Answer questions about nodes over HTTP: POST /predict, with an OpenAPI page at /docs.
+
+    GET /healthz tells whether it is ready, GET /metrics everything else, for Prometheus. SIGTERM or Ctrl-C: nothing
+    new is accepted, what was accepted is answered, then it ends. There is no authentication: beyond this machine
+    put a proxy in front.
+    """
+    _require_extra()
+    import logging
+
+    from fastglt.runs.experiment import use_machine
+    from fastglt.serve import make_app
+    from fastglt.serve.server import listen, require_level, run_on
+
+    limits = bounds.limits()
+    require_level(log_level)
+    use_machine(threads)
+    with listen(host, port) as listening:  # a port that is taken is told before anything is compiled
+        found, path = open_ticket(ticket)
+        refuse_users_model(found, "fastglt.serve.make_app(predictor)")
+        predictor, _, names = compiled(path, graph, layout="fastest")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        app = make_app(predictor, limits=limits, ticket=digest, names=names)
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+
+        def announce(address: str) -> None:
+            typer.echo(f"serving {path} at {address} (API page: {address}/docs); Ctrl-C stops it")
+
+        run_on(listening, app, announce, log_level=log_level, patience=2 * limits.timeout + 5)
+
+
+def _require_extra() -> None:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise MachineError(f"fastglt serve needs {', '.join(missing)}; run pip install 'fastglt[serve]'")

@@ -1,0 +1,169 @@
+"""`fastglt transfer`: a ticket's masks on another network or another graph."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.cli.shared.arguments import LONG, RUN, WHAT
+from fastglt.cli.shared.judging import Loader, judge, print_verdict
+from fastglt.cli.shared.lists import read_seeds
+from fastglt.cli.shared.options import as_file_name, given
+from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
+from fastglt.errors import require
+
+if TYPE_CHECKING:
+    from fastglt.methods import Budget
+    from fastglt.models import Network
+    from fastglt.tasks.node_classification import Task
+    from fastglt.tickets.ticket import Ticket
+
+EXAMPLES = (
+    "Examples: [bold]fastglt transfer runs/a --model gat[/] (the graph mask under another backbone) · "
+    "[bold]fastglt transfer runs/a --seed 7[/] (both masks under other initial weights) · "
+    "[bold]fastglt transfer runs/a --dataset my/later.npz[/] (the weight masks on another graph)"
+)
+
+
+def transfer(
+    ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
+    model: Annotated[
+        str | None, typer.Option(help="gcn, gin or gat (default: the ticket's).", rich_help_panel=WHAT)
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Another graph (default: the ticket's).", rich_help_panel=WHAT)
+    ] = None,
+    split_seed: OwnSplitSeed = None,
+    seed: Annotated[int, typer.Option(help="Decides the new initial weights.", rich_help_panel=WHAT)] = 0,
+    seeds: Annotated[str, typer.Option(help="Of the verdict, as in 0-9 or 0,2,5.", rich_help_panel=WHAT)] = "0-9",
+    margin: arguments.Margin = 0.01,
+    level: arguments.Level = 0.05,
+    hidden: Annotated[
+        int | None, typer.Option(help="Width of the hidden layer (default: the ticket's).", rich_help_panel=LONG)
+    ] = None,
+    oneshot_epochs: arguments.OneshotEpochs = None,
+    denoise_epochs: arguments.DenoiseEpochs = None,
+    lr: arguments.LearningRate = None,
+    weight_decay: arguments.WeightDecay = None,
+    threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
+    device: arguments.Device = "cpu",
+    data_root: arguments.DataRoot = None,
+    directed: arguments.Directed = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the new ticket (default: runs/ and what it is).", rich_help_panel=RUN),
+    ] = None,
+    store: arguments.Store = arguments.STORE,
+    quiet: arguments.Quiet = False,
+    json_output: arguments.AsJson = False,
+) -> None:
+    """Take a ticket's masks over to another network or graph, train them there, and judge.
+
+    The edge mask goes along on the same graph, a weight mask where a matrix has
+    the same name and shape; what does not fit stays whole. The new ticket is
+    kept, and judged as `fastglt evaluate` does.
+    """
+    from fastglt.judge.verdict import check_rule
+    from fastglt.runs.experiment import machine_settings, use_machine
+    from fastglt.tasks.node_classification import Task
+    from fastglt.tickets.networks import as_network
+
+    check_rule(margin, level)
+    require("not be negative", seed=seed)
+    chosen = read_seeds(seeds)
+    use_machine(threads)
+    source, file = open_ticket(ticket)
+    graph = OwnGraph(dataset=dataset, split_seed=split_seed, data_root=data_root, directed=directed)
+    found = graph.load(file)
+    task = Task.from_tensors(found.tensors, metric=found.metric).to(device)
+    width = source.model.get("hidden", 512) if hidden is None else hidden
+    network = as_network(model or source.model["name"], task, hidden=width, seed=seed)
+    epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
+    budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
+    machine = machine_settings(threads, device)
+    graph = replace(graph, split_seed=graph.split_seed_of(file))
+    facts = {"dataset": found.name, "split_seed": graph.split_seed}
+    folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, store, quiet=quiet)
+    judged = Loader(graph, device=device, fresh_init=False).open(folder)
+    verdict = judge(judged, chosen, margin, level, machine, store, command="transfer", quiet=quiet)
+    document = {**judged.document(verdict), "taken": judged.contest.ticket.config["taken"]}
+    if json_output:
+        typer.echo(json.dumps(document))
+        return
+    taken = document["taken"]
+    parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
+    typer.echo(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'.")
+    print_verdict(document, verdict)
+
+
+def _budget(dataset: str, model: str, given_values: dict[str, Any]) -> "Budget":
+    """The paper's budget for the pair, but for what was said."""
+    from fastglt.methods import Budget
+    from fastglt.methods.settings import budget_for
+
+    values = {**asdict(budget_for(dataset, model)), **given_values}
+    return Budget(**{**values, "interval": min(values["interval"], values["denoise_epochs"])})
+
+
+def _train(
+    source: "Ticket",
+    network: "Network",
+    task: "Task",
+    budget: "Budget",
+    seed: int,
+    facts: dict[str, Any],
+    out: Path | None,
+    store: Path,
+    *,
+    quiet: bool,
+) -> Path:
+    """Make the new ticket in a folder of its own, and a row of the store, unless it is there; gives the folder."""
+    from fastglt.cli.shared.progress import Reporter, stop_cleanly
+    from fastglt.runs.entries import entry_of
+    from fastglt.runs.run_folder import RunFolder, settings_digest
+    from fastglt.runs.store import Store
+    from fastglt.tickets.ticket import masks_hash
+    from fastglt.tickets.transfer import Fit
+    from fastglt.tickets.transfer import transfer as train
+
+    Fit.of(source, network, task)  # whatever does not fit is better told before anything is written
+    settings = {
+        **facts,
+        **task.digests,
+        "model": network.spec,
+        "method": "transfer",
+        "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
+        "masks": masks_hash(source.masks),
+        "seed": seed,
+        **budget.settings,
+    }
+    name = f"transfer-{as_file_name(facts['dataset'])}-{network.spec['name']}-{settings_digest(settings)}"
+    folder, results = RunFolder(out or Path("runs") / name, settings), Store(store)
+    with folder.open() as finished, stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
+        if finished is not None:
+            metrics, keep = finished, results.ensure
+        else:
+            made = train(
+                source, network, task, seed=seed, budget=budget, journal=folder, progress=reporter.after_epoch
+            )
+            made.save(folder.path / "ticket.safetensors")
+            metrics, keep = _metrics(made), results.record
+            folder.complete(metrics, {"isolated": made.history})
+        keep(entry_of(settings, metrics, command="transfer", folder=folder.path))
+    return folder.path
+
+
+def _metrics(made: "Ticket") -> dict[str, Any]:
+    """How the masks did where they are now; of a search there is nothing to tell."""
+    from fastglt.system.container import nan_as_null
+
+    return {
+        "seed": made.seed,
+        "graph_sparsity": made.graph_sparsity,
+        "weight_sparsity": made.weight_sparsity,
+        **nan_as_null({name: made.scores[name] for name in ("isolated_val", "isolated_test")}),
+        **{f"{phase}_seconds": seconds for phase, seconds in made.seconds.items()},
+    }

@@ -1,0 +1,105 @@
+"""The options that several commands share, each with its one help text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fastglt.cli.shared.options import read_config
+from fastglt.runs.store import DEFAULT
+
+WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Training", "The test", "The run"
+
+Dataset = Annotated[
+    str,
+    typer.Option(
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        rich_help_panel=WHAT,
+    ),
+]
+Methods = Annotated[
+    str,
+    typer.Option(
+        help="Names from [bold]fastglt methods[/] or module:Class of your own, commas between; or all.",
+        rich_help_panel=WHAT,
+    ),
+]
+MethodOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="METHOD.NAME=VALUE",
+        help="An option of one of the methods, as often as needed; [bold]fastglt methods METHOD[/] lists them.",
+        rich_help_panel=HOW,
+    ),
+]
+Jobs = Annotated[
+    int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
+]
+ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
+Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]
+Margin = Annotated[
+    float, typer.Option(help="How much worse than dense still counts as equal.", rich_help_panel=JUDGED)
+]
+Level = Annotated[
+    float,
+    typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=JUDGED),
+]
+SplitSeed = Annotated[int, typer.Option(help="Decides a split that is not given.", rich_help_panel=WHAT)]
+OneshotEpochs = Annotated[
+    int | None, typer.Option(help="Epochs before the cut (default: the paper's).", rich_help_panel=LONG)
+]
+DenoiseEpochs = Annotated[
+    int | None, typer.Option(help="Epochs after the cut (default: the paper's).", rich_help_panel=LONG)
+]
+Interval = Annotated[
+    int | None, typer.Option(help="Epochs between two swaps (default: the paper's).", rich_help_panel=LONG)
+]
+LearningRate = Annotated[float | None, typer.Option(help="Adam's learning rate.", rich_help_panel=LONG)]
+WeightDecay = Annotated[float | None, typer.Option(help="Of weights, not of masks.", rich_help_panel=LONG)]
+Distill = Annotated[
+    bool,
+    typer.Option(
+        "--distill",
+        help="Distilled tickets: the dense network's outputs for all nodes teach the search and the ticket alone. "
+        "Verdicts then have two opponents, the plain dense network and one taught in the same way.",
+        rich_help_panel=LONG,
+    ),
+]
+DistillWeight = Annotated[
+    float | None,
+    typer.Option(
+        help="Of KL(teacher ‖ student) beside the task's loss; only with --distill (default: 1).",
+        rich_help_panel=LONG,
+    ),
+]
+Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
+Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=RUN)
+]
+Directed = Annotated[bool, typer.Option(help="Do not symmetrise a graph from files.", rich_help_panel=RUN)]
+CheckpointEvery = Annotated[
+    float, typer.Option(help="Seconds between checkpoints; 0: every epoch.", rich_help_panel=RUN)
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="YAML file with any of these options; the command line and environment variables win.",
+        callback=read_config,
+        is_eager=True,
+        rich_help_panel=RUN,
+    ),
+]
+Store = Annotated[
+    Path,
+    typer.Option(
+        help="File in which every finished run is recorded; [bold]fastglt runs[/] lists it.",
+        envvar="FASTGLT_STORE",
+        callback=lambda path: path.expanduser(),
+        rich_help_panel=RUN,
+    ),
+]
+STORE = DEFAULT
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=RUN)]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=RUN)]

@@ -1,0 +1,54 @@
+"""A ticket and its graph from what a user typed, compiled to answer questions."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.cli.shared.tickets import (
+    OwnGraph,
+    open_ticket,
+    refuse_users_model,
+    run_settings,
+    task_of,
+    warnings_told,
+)
+
+if TYPE_CHECKING:
+    from fastglt.data.base import Names
+    from fastglt.deploy import Predictor
+    from fastglt.tasks.node_classification import Task
+
+TicketPath = Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")]
+
+
+OtherGraph = Annotated[
+    bool,
+    typer.Option(
+        "--other-graph",
+        help="Use the ticket on a graph that is not its own; it must have as many edges.",
+        rich_help_panel=arguments.RUN,
+    ),
+]
+
+
+def compiled(
+    path: Path, graph: OwnGraph, *, other_graph: bool = False, layout: str = "whole rows"
+) -> "tuple[Predictor, Task, Names | None]":
+    """The predictor; its task; names from a file. Trials of layouts only pay for many answers.
+
+    Classes have names only where the labels are those of the ticket's run: others may be numbered otherwise.
+    """
+    from fastglt.deploy.compiling import compile_for
+
+    ticket, file = open_ticket(path)
+    refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
+    dataset = graph.load(file)
+    with warnings_told(path):
+        task = task_of(ticket, dataset, other_graph=other_graph)
+        predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph)
+    names = dataset.names
+    if names is not None and run_settings(file).get("labels_and_split") != task.digests["labels_and_split"]:
+        names = names._replace(classes=())
+    return predictor, task, names

@@ -1,0 +1,158 @@
+"""Tickets from the command line before the judge: opened with their tasks, trained, and told of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fastglt.cli.shared.tickets import (
+    OwnGraph,
+    open_ticket,
+    refuse_users_model,
+    run_settings,
+    task_of,
+    warnings_told,
+)
+
+if TYPE_CHECKING:
+    from fastglt.judge import Contest, Verdict
+    from fastglt.tasks.node_classification import Task
+    from fastglt.tickets.ticket import Ticket
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A ticket that is ready to be judged."""
+
+    file: Path
+    dataset: str
+    contest: "Contest"
+    same_split: bool | None  # as the search's; None if nobody knows
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is judged."""
+        ticket = self.contest.ticket
+        return {
+            "ticket": str(self.file.absolute()),
+            "dataset": self.dataset,
+            "model": ticket.model["name"],
+            "method": ticket.config["method"],
+            **({"distill": self.contest.budget.distill} if self.contest.budget.distill > 0 else {}),
+            "graph_sparsity": ticket.graph_sparsity,
+            "weight_sparsity": ticket.weight_sparsity,
+        }
+
+    def document(self, verdict: "Verdict") -> dict[str, Any]:
+        """The whole result as plain values."""
+        from fastglt.system.container import nan_as_null
+
+        return {
+            **self.facts,
+            "ticket": str(self.file),
+            "metric": self.contest.task.metric,
+            "fresh_init": self.contest.fresh_init,
+            "same_split": self.same_split,
+            "epochs": self.contest.budget.epochs,
+            **verdict.as_dict(),
+            **nan_as_null(self.contest.search_scores()),
+        }
+
+
+@dataclass
+class Loader:
+    """Opens tickets with their tasks; tickets on one graph and split share the task."""
+
+    graph: OwnGraph
+    device: str = field(kw_only=True)
+    fresh_init: bool = field(kw_only=True)
+    known: "dict[tuple[Any, Any], tuple[str, Task]]" = field(default_factory=dict, init=False)
+
+    def open(self, path: Path) -> Judged:
+        """A ticket, checked as far as it can be before anything is trained."""
+        from fastglt.judge import Contest
+
+        ticket, file = open_ticket(path)
+        refuse_users_model(ticket, "fastglt.evaluate(ticket, model, data)")
+        with warnings_told(path):
+            name, task = self._task(ticket, file)
+            contest = Contest.prepare(ticket, None, task, fresh_init=self.fresh_init)
+        recorded = run_settings(file).get("labels_and_split")
+        same = None if recorded is None else recorded == task.digests["labels_and_split"]
+        if same is False:
+            what = "labels or split are not the search's, which may have been trained on what are test nodes now"
+            typer.echo(f"warning: {path}: {what}", err=True)
+        return Judged(file=file, dataset=name, contest=contest, same_split=same)
+
+    def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task]":
+        recorded = run_settings(file)
+        key = (recorded.get("dataset"), recorded.get("split_seed"))
+        if key not in self.known or self.known[key][1].graph.fingerprint != ticket.graph_fingerprint:
+            found = self.graph.load(file)
+            self.known[key] = (found.name, task_of(ticket, found).to(self.device))
+        return self.known[key]
+
+
+def judge(
+    judged: Judged,
+    seeds: Sequence[int],
+    margin: float,
+    level: float,
+    machine: dict[str, Any],
+    store: Path,
+    *,
+    command: str,
+    quiet: bool,
+) -> "Verdict":
+    """Train what neither the store nor the ticket's own run has, and judge."""
+    from fastglt.cli.shared.progress import Reporter, stop_cleanly
+    from fastglt.judge.ledger import StoredTrainings
+    from fastglt.runs.store import Store
+
+    memory = StoredTrainings(Store(store), machine, judged.facts, command=command)
+    memory.trust(judged.contest, run_settings(judged.file))
+    with stop_cleanly(memory), Reporter(quiet=quiet) as reporter:
+
+        def progress(phase: str, training: Any, epochs: int) -> None:
+            reporter.after_epoch(phase, training, epochs)
+            memory.after_epoch()
+
+        verdict = judged.contest.verdict(seeds, margin=margin, level=level, memory=memory, progress=progress)
+    if memory.recalled and not quiet:
+        trainings = len(judged.contest.sides) * len(seeds)
+        typer.echo(f"{memory.recalled} of {trainings} trainings were in '{store}' or the ticket already", err=True)
+    return verdict
+
+
+def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
+    """A table, the sentence and, where seeds are few, a note."""
+    from rich.console import Console
+
+    from fastglt.report.tables import empty_table, print_wide
+    from fastglt.report.wording import METRICS, mean_and_deviation, percent, signed
+
+    removed = (f"{percent(document[f'{part}_sparsity'])} %" for part in ("graph", "weight"))
+    method = document["method"] + ", distilled" * ("distill" in document)
+    kind = f"{document['dataset']} · {document['model']} · {method}"
+    title = "{}: {} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
+    between = f"{100 * (1 - 2 * verdict.level):g} % interval"
+    what = f"test {METRICS[document['metric']]} in %"
+    table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
+    start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
+    verdicts = {f"{start}, n = {verdict.n}": verdict}
+    if verdict.distilled is not None:
+        verdicts["… against dense distilled"] = verdict.distilled
+    for row, one in verdicts.items():
+        values = one.as_dict()
+        scores = [mean_and_deviation(values[f"{side}_mean"], values[f"{side}_std"]) for side in ("dense", "ticket")]
+        interval = "–" if one.n < 2 else " to ".join(map(signed, one.interval))
+        table.add_row(row, *scores, signed(one.difference), interval)
+    table.add_row("end of the search", "", percent(document["search_test"]))
+    table.add_row("… with edge scores 1", "", percent(document["search_unweighted_test"]))
+    console = Console()
+    print_wide(title, table, console)
+    for one in verdicts.values():
+        for line in filter(None, (one.sentence, one.power_note)):
+            console.print(line, highlight=False, soft_wrap=True)

@@ -1,0 +1,98 @@
+"""Groups of options, each one argument of a command: what is trained, and how many runs are made of it."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.cli.shared.arguments import RUN
+from fastglt.cli.shared.batch import Batch, how_many
+from fastglt.cli.shared.options import as_file_name, build_experiment, given
+from fastglt.errors import InputError, require
+
+if TYPE_CHECKING:
+    from fastglt.methods import Targets
+    from fastglt.runs.experiment import Experiment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A graph, a network, and how long and where it is trained."""
+
+    dataset: arguments.Dataset = "digits"
+    model: arguments.Model = "gcn"
+    split_seed: arguments.SplitSeed = 0
+    oneshot_epochs: arguments.OneshotEpochs = None
+    denoise_epochs: arguments.DenoiseEpochs = None
+    interval: arguments.Interval = None
+    lr: arguments.LearningRate = None
+    weight_decay: arguments.WeightDecay = None
+    distill: arguments.Distill = False
+    distill_weight: arguments.DistillWeight = None
+    hidden: arguments.Hidden = 512
+    device: arguments.Device = "cpu"
+    data_root: arguments.DataRoot = None
+    directed: arguments.Directed = False
+
+    def __post_init__(self) -> None:
+        weight = self.distill_weight
+        if weight is not None and not self.distill:
+            raise InputError(f"--distill-weight must come with --distill (got {weight} without)")
+        if weight is not None:
+            require("be positive", distill_weight=weight)
+
+    def experiment(
+        self, *, method: str, options: dict[str, Any], targets: "Targets", seed: int, threads: int
+    ) -> "Experiment":
+        """A method's run in this setup."""
+        values = asdict(self)
+        training = {name: values.pop(name) for name in _TRAINING}
+        taught, weight = values.pop("distill"), values.pop("distill_weight")
+        training["distill"] = (1.0 if weight is None else weight) if taught else None
+        return build_experiment(
+            training=given(training),
+            options=options,
+            **asdict(targets),
+            method=method,
+            seed=seed,
+            threads=threads,
+            **values,
+        )
+
+
+_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Many:
+    """The options of a command that makes many runs: how they are made, kept and told of."""
+
+    option: arguments.MethodOptions = None
+    jobs: arguments.Jobs = 0
+    threads: arguments.ThreadsOfEach = 1
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the runs' folders (default: runs/ and the command, dataset and model).",
+            rich_help_panel=RUN,
+        ),
+    ] = None
+    checkpoint_every: arguments.CheckpointEvery = 10.0
+    store: arguments.Store = arguments.STORE
+    config: arguments.Config = None
+    quiet: arguments.Quiet = False
+    json_output: arguments.AsJson = False
+
+    def batch(self, command: str, setup: Setup, *, shown: str = "test") -> Batch:
+        """The runs of a command in a setup, told of by their test or validation scores."""
+        return Batch(
+            command=command,
+            out=self.out or Path("runs") / f"{command}-{as_file_name(setup.dataset)}-{setup.model}",
+            store=self.store,
+            jobs=how_many(self.jobs, self.threads, setup.device),
+            checkpoint_every=self.checkpoint_every,
+            quiet=self.quiet,
+            shown=shown,
+        )

@@ -1,0 +1,102 @@
+"""Results as tables for people: per cent here, fractions everywhere else."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fastglt.report import wording
+
+Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
+
+
+def print_metrics(metrics: Mapping[str, Any]) -> None:
+    """Dense against ticket."""
+    twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
+    kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
+    title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for name in ("", "dense", "ticket", *(twin.replace("_", " ") for twin in twins[1:])):
+        table.add_column(name, justify="left" if name == "" else "right")
+    label = f"test {wording.METRICS[metrics['metric']]}"
+    dense, *second = (percent(metrics[f"{twin}_test"]) for twin in twins)
+    table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]), *second)
+    table.add_row(f"{label}, alone from Θ0", dense, percent(metrics["isolated_test"]), *second)
+    table.add_row("edges", f"{metrics['edges_total']:,}", _kept(metrics["edges_kept"], metrics["edges_total"]))
+    table.add_row(
+        "weights", f"{metrics['weights_total']:,}", _kept(metrics["weights_kept"], metrics["weights_total"])
+    )
+    table.add_row("MACs", millions(metrics["macs_dense"]), millions(metrics["macs_ticket"]))
+    paper = (millions(metrics["macs_paper_dense"]), millions(metrics["macs_paper_ticket"]))
+    table.add_row("MACs as papers count", *paper)
+    trained, *more = (f"{metrics[f'{twin}_seconds']:.1f} s" for twin in twins)
+    found = metrics["search_seconds"] + metrics.get("teacher_seconds", 0.0)
+    table.add_row("time", trained, f"{found:.1f} s to find", *more)
+    console = Console()
+    console.print(table)
+    console.print(_sentence(metrics), highlight=False)
+    if second:
+        console.print(_second_sentence(metrics), highlight=False)
+
+
+_WINS = {True: "wins", False: "does not win", None: "cannot be judged without a test set"}
+
+
+def _second_sentence(metrics: Mapping[str, Any]) -> str:
+    search, isolated = (_WINS[metrics[f"winning_{run}_distilled"]] for run in ("search", "isolated"))
+    return (
+        f"Against a dense network that was taught in the same way, the ticket {search} at the end of the search "
+        f"and {isolated} trained alone."
+    )
+
+
+def _sentence(metrics: Mapping[str, Any]) -> str:
+    search, isolated = (_WINS[metrics[f"winning_{run}"]] for run in ("search", "isolated"))
+    return (
+        f"By the plain rule (test score at least dense, one seed) the ticket {search} at the end of the search "
+        f"and {isolated} trained alone from Θ0."
+    )
+
+
+def percent(value: float | None) -> str:
+    """A fraction as per cent."""
+    return wording.percent(value) + ("" if value is None else " %")
+
+
+def millions(value: float) -> str:
+    """A count in millions."""
+    return f"{value / 1e6:,.1f} M"
+
+
+def _kept(kept: int, total: int) -> str:
+    share = f" (−{100 * (1 - kept / total):.2f} %)" if total else ""
+    return f"{kept:,}{share}"
+
+
+class RowPrinter:
+    """A table of datasets and models that is printed row by row, as rows come in; nothing is cut off."""
+
+    def __init__(self, columns: Columns, pairs: Sequence[tuple[str, str]]) -> None:
+        self._columns: Columns = {
+            "dataset": lambda row: str(row["dataset"]),
+            "model": lambda row: str(row["model"]),
+            **columns,
+        }
+        self._widths = {heading: max(len(heading), 7) for heading in self._columns}
+        for heading, names in zip(("dataset", "model"), zip(*pairs, strict=True), strict=True):
+            self._widths[heading] = max(len(heading), *map(len, names))
+        self._console = Console()
+        self._console.width = max(self._console.width, sum(width + 3 for width in self._widths.values()))
+        self._begun = False
+
+    def print(self, row: Mapping[str, Any]) -> None:
+        """Print a row, the first one with its headings."""
+        table = Table(box=box.SIMPLE_HEAD, show_header=not self._begun, show_edge=False, pad_edge=False)
+        for heading, width in self._widths.items():
+            left = heading in ("dataset", "model")
+            table.add_column(heading, justify="left" if left else "right", min_width=width, no_wrap=True)
+        table.add_row(*(cell(row) for cell in self._columns.values()))
+        self._console.print(table, highlight=False)
+        self._begun = True

@@ -1,0 +1,127 @@
+"""A ticket from what a user typed, and the graph it belongs to."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli.shared import arguments
+from fastglt.errors import InputError
+from fastglt.system.storage import disk_errors
+
+if TYPE_CHECKING:
+    from fastglt.data import Dataset
+    from fastglt.tasks.node_classification import Task
+    from fastglt.tickets.ticket import Ticket
+
+OwnSplitSeed = Annotated[
+    int | None, typer.Option("--split-seed", help="Decides a split that is not given (default: as in run.json).")
+]
+
+
+def open_ticket(path: Path) -> "tuple[Ticket, Path]":
+    """The ticket in a file or in a run's folder, verified, and its file."""
+    from fastglt.tickets.ticket_file import load
+
+    with disk_errors(path, "read"):
+        file = path / "ticket.safetensors" if path.is_dir() else path
+    return load(file), file
+
+
+def refuse_users_model(ticket: "Ticket", instead: str) -> None:
+    """A ticket does not have a user's model in it, only its weights."""
+    if ticket.is_of_users_model:
+        rule = f"the command line can only build fastglt's own models (got a user's, {ticket.model['class']})"
+        raise InputError(f"{rule}; use {instead} in Python")
+
+
+def run_settings(file: Path) -> dict[str, Any]:
+    """The settings of the run that left a ticket; nothing where no run.json tells."""
+    folder = file.resolve().parent
+    record = (folder.parent if folder.name == "rounds" else folder) / "run.json"
+    settings: dict[str, Any] = {}
+    try:
+        settings = json.loads(record.read_text())["settings"]
+        fits = isinstance(settings.get("dataset", ""), str) and isinstance(settings.get("split_seed", 0), int)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise InputError(f"'{record}' cannot be read; pass --dataset, with the ticket in another folder") from None
+    return settings
+
+
+def names_graph(file: Path) -> bool:
+    """Whether the run that left a ticket tells which graph to load; a graph from a file has no name."""
+    from fastglt.data.named import NAMED
+
+    return str(run_settings(file).get("dataset")).partition(":")[0] in NAMED
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnGraph:
+    """The options that name a ticket's graph."""
+
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset", "--graph", help="The ticket's graph (default: what run.json beside the ticket names)."
+        ),
+    ] = None
+    split_seed: OwnSplitSeed = None
+    data_root: arguments.DataRoot = None
+    directed: arguments.Directed = False
+
+    def load(self, file: Path) -> "Dataset":
+        """The dataset that was named for a ticket or, without a name, that the ticket's run was made on."""
+        from fastglt.data import load
+
+        return load(
+            _recorded(file) if self.dataset is None else self.dataset,
+            root=self.data_root,
+            split_seed=self.split_seed_of(file),
+            directed=self.directed,
+        )
+
+    def split_seed_of(self, file: Path) -> int:
+        """What decides the split."""
+        return int(run_settings(file).get("split_seed", 0)) if self.split_seed is None else self.split_seed
+
+
+def _recorded(file: Path) -> str:
+    dataset = run_settings(file).get("dataset")
+    if dataset is None:
+        raise InputError(f"the ticket's graph must be named (got no run.json beside '{file}'); pass --dataset")
+    if not names_graph(file):
+        raise InputError(f"the ticket's graph came from a file (got '{dataset}'); pass its path as --dataset")
+    return str(dataset)
+
+
+@contextmanager
+def warnings_told(path: Path) -> Iterator[None]:
+    """Tell each warning about a ticket in one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"warning: {path}: {message}", err=True)
+
+
+def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) -> "Task":
+    """The task of a dataset, refused if it is not on the ticket's graph, unless told otherwise."""
+    from fastglt.tasks.node_classification import Task
+
+    task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
+    if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
+        raise InputError(
+            f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
+            "with --directed if it was directed"
+        )
+    ticket.check(task, other_graph=other_graph)
+    return task

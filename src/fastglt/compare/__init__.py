@@ -1,5 +1,0 @@
-"""Methods side by side: a batch of runs on the same graph, model, seeds and sparsities becomes tables."""
-
-from fastglt.compare.results import Results
-
-__all__ = ["Results"]

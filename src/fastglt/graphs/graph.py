@@ -1,0 +1,226 @@
+"""A graph prepared once: one id per prunable edge, sparse patterns for messages, a fingerprint.
+
+Words: an *edge* is what one mask entry decides on: a pair of nodes in an undirected graph, an arrow in
+a directed one. A *column* is a column of the `edge_index` that was given: an undirected edge has at
+least two. Self-loops are columns, but never edges: they are neither pruned nor counted.
+"""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.graphs.messages import Hop, every_message, renumbered
+from fastglt.kernels import places
+from fastglt.masks import Mask
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Graph:
+    """The structure of a graph, without features.
+
+    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]]), num_nodes=3)
+    >>> graph.edges.tolist(), graph.loops.tolist(), graph.directed
+    ([[0, 1], [1, 2]], [2], False)
+    >>> graph.prune(Mask([1, 0])).edge_index.tolist()
+    [[0, 1, 2], [1, 0, 2]]
+    """
+
+    num_nodes: int
+    directed: bool
+    edges: Tensor  # int64 [2, edges], distinct and sorted; source < target when undirected
+    edge_index: Tensor  # int64 [2, columns], the self-loops last
+    column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
+    edge_attr: Tensor | None = None  # [columns, ...]
+    edge_weight: Tensor | None = None  # [columns]
+    _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, new edge ids
+    _hops: dict[tuple[int, int], "_Hops"] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def from_edge_index(
+        edge_index: Tensor,
+        num_nodes: int,
+        *,
+        directed: bool | None = None,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> "Graph":
+        """Prepare a graph; `directed=None` finds out by looking for each column's reverse."""
+        check_edges(edge_index, num_nodes, edge_attr=edge_attr, edge_weight=edge_weight)
+        if directed is None:
+            directed = not _is_symmetric(edge_index, num_nodes)
+        return Graph._prepare(edge_index, num_nodes, directed, edge_attr, edge_weight)
+
+    @staticmethod
+    def _prepare(
+        edge_index: Tensor, num_nodes: int, directed: bool, edge_attr: Tensor | None, edge_weight: Tensor | None
+    ) -> "Graph":
+        loop = edge_index[0] == edge_index[1]
+        order = torch.argsort(loop.int(), stable=True)
+        columns = edge_index[:, order].contiguous()
+        source, target = columns[:, : columns.shape[1] - int(loop.sum())]
+        low, high = (source, target) if directed else (torch.minimum(source, target), torch.maximum(source, target))
+        keys, edge_of = torch.unique(low * num_nodes + high, return_inverse=True)
+        loops = columns.new_full((int(loop.sum()),), keys.numel())
+        return Graph(
+            num_nodes=num_nodes,
+            directed=directed,
+            edges=torch.stack([keys // num_nodes, keys % num_nodes]),
+            edge_index=columns,
+            column_edge=torch.cat([edge_of, loops]),
+            edge_attr=None if edge_attr is None else edge_attr.detach()[order],
+            edge_weight=None if edge_weight is None else edge_weight.detach()[order],
+        )
+
+    @staticmethod
+    def from_data(data: "Data") -> "Graph":
+        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`, edge_attr included."""
+        if data.edge_index is None:
+            raise InputError("data.edge_index must be a [2, edges] tensor (got none); adj_t alone is not read")
+        if type(data.edge_index) is not Tensor:
+            got = type(data.edge_index).__name__
+            raise InputError(f"data.edge_index must be a plain tensor (got {got}); an EdgeIndex has as_tensor()")
+        edge_index, num_nodes = data.edge_index, int(data.num_nodes)
+        values = {"edge_attr": data.edge_attr, "edge_weight": data.get("edge_weight")}
+        check_edges(edge_index, num_nodes, **values)  # before PyG compares them
+        return Graph._prepare(edge_index, num_nodes, not data.is_undirected(), **values)
+
+    @property
+    def num_edges(self) -> int:
+        """How many edges a mask decides on."""
+        return self.edges.shape[1]
+
+    @cached_property
+    def loops(self) -> Tensor:
+        """The nodes that have a self-loop in the data."""
+        looped = self.edge_index[0, self.column_edge == self.num_edges]
+        return looped.bincount(minlength=self.num_nodes).nonzero().squeeze(1)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Neighbours of each node, self-loops apart; in a directed graph, arrows in and out."""
+        return self.edges.flatten().bincount(minlength=self.num_nodes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the nodes and edges, whatever the order the columns came in."""
+        digest = hashlib.sha256(f"fastglt-graph-1 {self.num_nodes} {int(self.directed)}".encode())
+        for part in (self.edges, self.loops):
+            digest.update(np.ascontiguousarray(part.cpu().numpy(), dtype="<i8").tobytes() + b"|")
+        return digest.hexdigest()
+
+    @cached_property
+    def values_fingerprint(self) -> str | None:
+        """A digest of edge_weight and edge_attr, whatever the order the columns came in; None if there are none."""
+        values = {name: getattr(self, name) for name in ("edge_weight", "edge_attr")}
+        if all(value is None for value in values.values()):
+            return None
+        order = torch.argsort(self.edge_index[0] * self.num_nodes + self.edge_index[1], stable=True)
+        digest = hashlib.sha256()
+        for name, value in values.items():
+            if value is not None:
+                digest.update(f"{name} {tuple(value.shape[1:])} ".encode())
+                digest.update(np.ascontiguousarray(value[order].cpu().double().numpy(), dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    def prune(self, mask: Mask) -> "Graph":
+        """An ordinary smaller graph: the edges that the mask drops are gone, both directions of them."""
+        kept = mask.of_size(self.num_edges).kept.to(self.edges.device)
+        if bool(kept.all()):
+            return self
+        new_edge = renumbered(kept)
+        numbers = new_edge.index_select(0, self.column_edge)
+        left = places(numbers >= 0)
+        return Graph(
+            num_nodes=self.num_nodes,
+            directed=self.directed,
+            edges=self.edges.index_select(1, places(kept)),
+            edge_index=self.edge_index.index_select(1, left),
+            column_edge=numbers.index_select(0, left),
+            edge_attr=None if self.edge_attr is None else self.edge_attr[left],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[left],
+            _origin=(self, new_edge),
+        )
+
+    def hops(self, nodes: Tensor | None, *, depth: int) -> tuple[Hop, ...]:
+        """The messages that `depth` layers need for the outputs of `nodes` (None: of all), first layer first.
+
+        Found once for each set of nodes; a pruned graph keeps the nodes of the graph it was cut from, without
+        its edges.
+        """
+        key = (0 if nodes is None else id(nodes), depth)
+        if key not in self._hops:  # the nodes are kept too, so that their id stays theirs
+            if len(self._hops) >= _REMEMBERED:
+                self._hops.pop(next(iter(self._hops)))
+            self._hops[key] = (nodes, self._find_hops(nodes, depth))
+        return self._hops[key][1]
+
+    def _find_hops(self, nodes: Tensor | None, depth: int) -> tuple[Hop, ...]:
+        if self._origin is not None:
+            whole_graph, new_edge = self._origin
+            arrows = self.edges[1] if self.directed else self.edges.flatten()
+            degree = arrows.bincount(minlength=self.num_nodes) + 1
+            before = whole_graph.hops(nodes, depth=depth)
+            pruned = {id(hop): hop.renumber(new_edge, degree) for hop in before}
+            return tuple(pruned[id(hop)] for hop in before)
+        if nodes is None:
+            return (self._whole,) * depth
+        found = [self._whole.before(nodes)]
+        while len(found) < depth:
+            assert found[0].senders is not None
+            found.insert(0, self._whole.before(found[0].senders))
+        return tuple(found)
+
+    @cached_property
+    def _whole(self) -> Hop:
+        looped = self.loops.bincount(minlength=self.num_nodes).bool()
+        return every_message(self.edges, looped, directed=self.directed)
+
+    def alone(self) -> "Graph":
+        """The same graph without a memory of what it was cut from: its hops are found in itself."""
+        return replace(self, _origin=None, _hops={})
+
+    def to(self, device: torch.device | str) -> "Graph":
+        """The graph on another device."""
+        device = torch.device(device)
+        if device == self.edges.device:
+            return self
+        names = ("edges", "edge_index", "column_edge", "edge_attr", "edge_weight")
+        tensors = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        moved = {name: tensor.to(device) for name, tensor in tensors.items()}
+        return replace(self, **moved, _origin=None, _hops={})
+
+
+_REMEMBERED = 8  # sets of nodes whose hops are kept
+_Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer
+
+
+def check_edges(edge_index: Tensor, num_nodes: int, **values: Tensor | None) -> None:
+    """Refuse what is not two rows of node numbers, and values that are not finite numbers for each column."""
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.int64:
+        got = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
+        raise InputError(f"edge_index must be an int64 tensor of shape [2, edges] (got {got})")
+    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
+        got = f"{int(edge_index.min())} to {int(edge_index.max())}"
+        raise InputError(f"node ids in edge_index must lie in 0 … {num_nodes - 1} (got {got})")
+
+    for name, value in values.items():
+        if value is not None and value.shape[:1] != edge_index.shape[1:]:
+            rule = f"{name} must have one row for each of {edge_index.shape[1]} columns of edge_index"
+            raise InputError(f"{rule} (got shape {tuple(value.shape)})")
+        if value is not None and not bool(torch.isfinite(value).all()):
+            raise InputError(f"{name} must be finite (got NaN or infinity)")
+
+
+def _is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
+    source, target = edge_index
+    forward = torch.unique(source * num_nodes + target)
+    return torch.equal(forward, torch.unique(target * num_nodes + source))

@@ -1,0 +1,79 @@
+"""Every finished training of an evaluation in the results store: a kill costs one, and dense twins are shared."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastglt.judge.evaluate import Contest, Memory
+from fastglt.runs.store import Entry, Store, key_of
+from fastglt.system.container import nan_as_null
+from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
+
+
+class StoredTrainings(Memory):
+    """Looks a training up before it is run, and writes it down when it is done."""
+
+    def __init__(
+        self, store: Store, machine: Mapping[str, Any], about: Mapping[str, Any], *, command: str = "evaluate"
+    ) -> None:
+        self._store, self._machine, self._about, self._command = store, machine, about, command
+        self._known: dict[str, float] = {}
+        self.recalled = self.kept = 0
+        self.stop = False  # set it to stop after the epoch that is running
+
+    def trust(self, contest: Contest, run: Mapping[str, Any]) -> None:
+        """Take over what the ticket's own run has trained, if its settings say that it would come out the same."""
+        ticket = contest.ticket
+        same = {**contest.task.digests, **self._machine, "seed": ticket.seed}
+        if contest.fresh_init or any(run.get(name) != value for name, value in same.items()):
+            return
+        for side in contest.sides:
+            settings = contest.settings(side, contest.network, ticket.seed)
+            name = f"{_side(settings)}_test"
+            if name in ticket.scores:
+                self._known[key_of(self._whole(settings))] = ticket.scores[name]
+
+    def recall(self, settings: dict[str, Any]) -> float | None:
+        """The test score of the ticket's own run, or in the latest entry with these settings."""
+        key = key_of(self._whole(settings))
+        score = self._known.get(key)
+        if score is None and (found := self._store.find(key)) is not None:
+            score = float(found.metrics[f"{_side(settings)}_test"])
+        self.recalled += score is not None
+        return score
+
+    def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
+        """Write a training down, as that of a dense twin or of a ticket in isolation."""
+        side, whole, scores = _side(settings), self._whole(settings), result.best.scores
+        ticket = self._about["ticket"] if side == "isolated" else None
+        shared = ("dataset", "model") if ticket is None else tuple(name for name in self._about if name != "ticket")
+        metrics = {
+            **{name: self._about[name] for name in shared},
+            **nan_as_null({f"{side}_val": scores.val, f"{side}_test": scores.test}),
+            f"{side}_seconds": result.seconds,
+        }
+        self._store.record(
+            Entry(
+                key=key_of(whole),
+                kind="evaluation",
+                command=self._command,
+                settings=whole,
+                metrics=metrics,
+                ticket=ticket,
+            )
+        )
+        self.kept += 1
+
+    def after_epoch(self) -> None:
+        """Stop here if told to; what is finished is kept."""
+        if self.stop:
+            done = self.recalled + self.kept
+            raise KeyboardInterrupt(f"{done} finished training{'' if done == 1 else 's'} of this ticket")
+
+    def _whole(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return {**settings, **self._machine}
+
+
+def _side(settings: Mapping[str, Any]) -> str:
+    if settings["masks"] is not None:
+        return "isolated"
+    return DISTILLED if "distill" in settings else DENSE

@@ -1,0 +1,1 @@
+"""What methods are made of: how many elements change, which ones, forests, distances, rounds."""

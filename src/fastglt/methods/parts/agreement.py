@@ -1,0 +1,80 @@
+"""Edges by agreement and support under a spanning forest: what the network's predictions say about its graph."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fastglt.errors import require, unknown_name
+from fastglt.methods.parts.forests import edge_standing, keep_forests
+from fastglt.methods.parts.ranking import edge_agreement, edge_cosine, edge_degree
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Training
+from fastglt.training.outputs import class_scores, class_scores_and_support
+from fastglt.training.records import Snapshot
+
+STRENGTHS = ("agreement", "features", "degree", "random")
+_TIES = 1e-3  # of the agreement is enough to decide between edges that stand alike
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestRule:
+    """Keep maximum spanning forests of an edge strength, then the strongest of what is left.
+
+    Edges whose ends are predicted to be of one class come before all others, and forests are of them alone. Among
+    them an edge is strong if one of its ends has few edges along which predictions agree more, and if one has few
+    that speak more for its class (`class_scores_and_support`): the mean of how it stands by the one and by the
+    other (`edge_standing`). The agreement itself tells equals apart. With `classes` and `local` false it alone
+    counts. For comparison there are strengths that know nothing of the network, so that they stay as they are.
+    """
+
+    strength: str = "agreement"
+    classes: bool = True
+    local: bool = True
+    support: bool = True  # counts if `local` does
+    forests: int | None = 1  # 0: none, by strength alone; None: as many as fit
+    wait: float = 0.5  # share of the intervals before the first choice
+    revise: bool = True
+
+    def __post_init__(self) -> None:
+        require("not be negative", forests=self.forests or 0)
+        require("lie in [0, 1)", wait=self.wait)
+        if self.strength not in STRENGTHS:
+            raise unknown_name("strength", self.strength, STRENGTHS)
+
+    def chooses_after(self, interval: int, intervals: int) -> bool:
+        """Whether the edges are chosen, or chosen anew, after an interval of so many; 0: after stage 1."""
+        first = int(self.wait * intervals)
+        return interval == first or (interval > first and self.revise and self.strength == "agreement")
+
+    def choose(self, training: Training, count: int, *, seed: int, at: Snapshot | None = None) -> Tensor:
+        """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch."""
+        graph, within, support = training.task.graph, None, None
+        if self.strength != "agreement":
+            strength = _blind_strength(self.strength, training.task)
+        else:
+            if self.local and self.support:
+                logits, support = class_scores_and_support(training, at)
+            else:
+                logits = class_scores(training, at, whole=True)
+            strength = edge_agreement(graph, logits)
+            if self.classes:
+                source, target = logits.argmax(-1)[graph.edges]
+                within = source == target
+        if self.local:
+            by = [strength] if support is None else [strength, support]
+            standings = [edge_standing(graph.edges, one, graph.num_nodes, seed=seed) for one in by]
+            strength = torch.stack(standings).mean(0) + _TIES * strength
+        if within is not None:
+            strength = strength + 2 * within  # neither agreement nor standing reaches 2
+        return keep_forests(
+            graph.edges, strength, graph.num_nodes, count, forests=self.forests, among=within, seed=seed
+        ).cpu()
+
+
+def _blind_strength(name: str, task: Task) -> Tensor:
+    """A strength for which no network is asked."""
+    if name == "features":
+        return edge_cosine(task.graph, task.x)
+    degree = edge_degree(task.graph, task.graph)
+    return 1 / degree if name == "degree" else torch.zeros_like(degree)  # equals fall at random

@@ -1,0 +1,1 @@
+"""How results are written for people: tables, per cent, points."""

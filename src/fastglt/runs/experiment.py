@@ -1,0 +1,234 @@
+"""One whole run from names and numbers: load the data, build the model, find and judge a ticket, keep it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fastglt import (__version__, kernels)
+from fastglt.data import Dataset, load
+from fastglt.training.distillation import Teacher
+from fastglt.errors import require, unknown_name
+from fastglt.tickets.find import check_targets, find
+from fastglt.tickets.networks import as_network
+from fastglt.methods import (Budget, FixedMasks, Method, Targets, make)
+from fastglt.methods.own import code_digest
+from fastglt.runs.summary import metrics_of, phase_metrics
+from fastglt.models import BACKBONES, Backbone, Network
+from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.system.process import keep_freed_memory
+from fastglt.runs.run_folder import RunFolder
+from fastglt.system.seeds import own_random_state
+from fastglt.tasks.node_classification import Task
+from fastglt.training.loop import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Everything that decides a run's result."""
+
+    dataset: str = "digits"
+    model: str = "gcn"
+    method: str = "fastglt"
+    targets: Targets
+    budget: Budget
+    options: dict[str, Any] = field(default_factory=dict)
+    hidden: int = 512
+    seed: int = 0
+    split_seed: int = 0
+    directed: bool = False
+    threads: int = 0  # 0: as many as the process may use
+    device: str = "cpu"
+    data_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.model not in BACKBONES:
+            raise unknown_name("model", self.model, BACKBONES)
+        require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
+        require("lie below 2^63", seeds=max(self.seed, self.split_seed))
+        self.make_method()
+
+    def make_method(self) -> Method:
+        """The method with its targets, budget and options."""
+        return make(self.method, targets=self.targets, budget=self.budget, **self.options)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` takes, in a process of its own."""
+        return {**asdict(self), "data_root": None if self.data_root is None else str(self.data_root)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
+        """The inverse of `to_json`."""
+        root = values["data_root"]
+        targets, budget = Targets(**values["targets"]), Budget(**values["budget"])
+        changed = {"targets": targets, "budget": budget, "data_root": None if root is None else Path(root)}
+        return cls(**{**values, **changed})
+
+    def use_machine(self) -> int:
+        """Set this process up for its threads and its memory; returns how many threads."""
+        return use_machine(self.threads)
+
+    def prepare(self, like: "Prepared | None" = None) -> "Prepared":
+        """Load and check everything that can be checked before training.
+
+        What it shares with another one that differs in method, targets, budget or seed alone is taken from there.
+        """
+        if like is None:
+            dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
+            task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
+        else:
+            dataset, task = like.dataset, like.task
+        if like is not None and like.experiment.seed == self.seed:
+            network: Network = like.network
+        else:
+            network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
+        assert isinstance(network, Backbone)
+        method = self.make_method()
+        check_targets(network, task, method)
+        return Prepared(experiment=self, dataset=dataset, task=task, network=network, method=method)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """An experiment that can start."""
+
+    experiment: Experiment
+    dataset: Dataset
+    task: Task
+    network: Backbone
+    method: Method
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What tells this run from others: every choice, and digests of the data instead of its path."""
+        code = code_digest(type(self.method))
+        return {
+            **self._shared_settings,
+            "method": self.method.name,
+            "options": self.method.options,
+            **({} if code is None else {"code": code}),
+            **asdict(self.method.targets),
+            **self.method.budget.settings,
+        }
+
+    @property
+    def dense_settings(self) -> dict[str, Any]:
+        """What tells the dense twin from others: nothing that a method or its targets decide."""
+        budget = self.method.budget
+        return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **asdict(budget.recipe)}
+
+    @property
+    def twins(self) -> dict[str, dict[str, Any]]:
+        """What the ticket is compared with, by name and settings: the dense network and, for a distilled ticket,
+        one that was taught in the same way.
+        """
+        plain, weight = self.dense_settings, self.method.budget.distill
+        return {DENSE: plain, DISTILLED: {**plain, "distill": weight}} if weight > 0 else {DENSE: plain}
+
+    @property
+    def _shared_settings(self) -> dict[str, Any]:
+        chosen = self.experiment
+        return {
+            "dataset": self.dataset.name,
+            **self.task.digests,
+            "model": self.network.spec,
+            "seed": chosen.seed,
+            "split_seed": chosen.split_seed,
+            **machine_settings(chosen.threads, chosen.device),
+        }
+
+    def warm_up(self, *, dense: bool = False) -> None:
+        """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
+        method = FixedMasks(budget=self.method.budget) if dense else self.method
+        with own_random_state(self.task.y.device):
+            self.rehearse(method).run_epoch(method)
+
+    def rehearse(self, method: Method) -> Training:
+        """A training that can be thrown away, at its beginning; a teacher who knows nothing costs as much as one
+        who does.
+        """
+        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_classes)
+        ignorant = Teacher(
+            outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.y.device), weight=weight
+        )
+        teacher = ignorant if weight > 0 else None
+        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
+        method.begin(training)
+        return training
+
+    def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
+        """Find the ticket in an open folder, with or without its dense twins; returns the metrics."""
+        seed = self.experiment.seed
+        found = find(
+            self.network, self.task, self.method, seed=seed, dense=dense, journal=folder, progress=progress
+        )
+        found.ticket.save(folder.path / "ticket.safetensors")
+        for ticket in found.rounds:
+            ticket.save(folder.path / "rounds" / f"{ticket.config['round']:02}.safetensors")
+        metrics = {**self._about, **metrics_of(found, self.network, self.task, self.method), **self._where}
+        folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
+        return metrics
+
+    def run_dense(self, folder: RunFolder, *, distilled: bool = False) -> dict[str, Any]:
+        """Train a dense twin alone in an open folder, the plain one or the distilled one; returns its metrics."""
+        budget, phases, teacher = self.method.budget, dict[str, PhaseResult](), None
+        given: dict[str, Any] = {"seed": self.experiment.seed, "journal": folder}
+        if distilled:
+            phases["teacher"], teacher = train_teacher(self.network, self.task, budget, **given)
+        name = DISTILLED if distilled else DENSE
+        phases[name] = train_fixed(name, self.network, self.task, budget, teacher=teacher, **given)
+        metrics = {
+            **self._about,
+            **({"distill": budget.distill} if distilled else {}),
+            "epochs": budget.epochs,
+            **phase_metrics(phases),
+            **self._where,
+        }
+        folder.complete(metrics, {phase: result.history for phase, result in phases.items()})
+        return metrics
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset.name,
+            "model": self.experiment.model,
+            "metric": self.task.metric,
+            "seed": self.experiment.seed,
+            "split_seed": self.experiment.split_seed,
+        }
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"threads": thread_count(self.experiment.threads), "device": self.experiment.device}
+
+
+def use_machine(threads: int) -> int:
+    """Set this process up for so many threads (0: all it may use) and its memory; returns how many."""
+    count = thread_count(threads)
+    keep_freed_memory()
+    kernels.set_threads(count)
+    return count
+
+
+def machine_settings(threads: int, device: str) -> dict[str, Any]:
+    """Where and by what a run is computed, as far as it may decide the last bits."""
+    return {
+        "threads": thread_count(threads),
+        "device": device,
+        "backend": kernels.backend(),
+        "fastglt": __version__,
+    }
+
+
+def thread_count(threads: int) -> int:
+    """So many threads; 0: as many as there are cores for this process."""
+    require("not be negative", threads=threads)
+    return threads or available_threads()
+
+
+def available_threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,153 @@
+"""The processes of a batch: so many at a time, stopped cleanly, and one that dies takes no other with it."""
+
+import contextlib
+import glob
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from fastglt.runs.plan import STOPPED, Run
+from fastglt.errors import FastGLTError
+from fastglt.system.storage import disk_errors
+
+_LOOK_EVERY = 0.05  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: with metrics, or with the reason why there are none."""
+
+    run: Run
+    metrics: Mapping[str, Any] | None = None
+    reason: str = ""
+    place: str | None = None  # the folder it is in, where another command made it
+
+
+class Workers:
+    """Runs in processes of their own, each of which records its run; what it prints is kept if it fails."""
+
+    def __init__(self, jobs: int, *, logs: Path, store: Path, command: str, checkpoint_every: float = 10.0) -> None:
+        self.jobs, self.logs = jobs, logs
+        self._told = {"store": str(store), "command": command, "checkpoint_every": checkpoint_every}
+        self.stop = False  # set it, and every run stops after its epoch, with a checkpoint
+
+    def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
+        """Outcomes as they come in; KeyboardInterrupt if runs were stopped."""
+        waiting, running, ended = deque(runs), list[_Process](), 0
+        try:
+            while running or (waiting and not self.stop):
+                while waiting and len(running) < self.jobs and not self.stop:
+                    running.append(_Process(waiting.popleft(), self.logs, self._told))
+                if self.stop:
+                    for process in running:
+                        process.ask_to_stop()
+                for process in [process for process in running if process.has_ended]:
+                    running.remove(process)
+                    outcome = process.outcome()
+                    if outcome is not None:
+                        ended += 1
+                        yield outcome
+                time.sleep(_LOOK_EVERY if running else 0)
+        finally:
+            for process in running:
+                process.kill()
+            with contextlib.suppress(OSError):
+                self.logs.rmdir()  # if nothing has failed
+        if self.stop or ended < len(runs):  # a stop that came too late for these still ends what would follow
+            raise KeyboardInterrupt(f"{ended} of {len(runs)} runs")
+
+
+class _Process:
+    """One run's process, forked from a server that has imported all that is needed: it starts without delay."""
+
+    def __init__(self, run: Run, logs: Path, told: Mapping[str, Any]) -> None:
+        self._run, self._log = run, _begin_log(logs, run.folder.name)
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["fastglt.runs.worker"])
+        theirs, self._ours = server.Pipe(duplex=False)
+        self._process = server.Process(target=_start, args=(run.job(**told), theirs, str(self._log)))
+        self._process.start()
+        theirs.close()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.exitcode is not None
+
+    def ask_to_stop(self) -> None:
+        self._ours.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.ask_to_stop()
+        self._log.unlink(missing_ok=True)
+
+    def outcome(self) -> Outcome | None:
+        """How the run ended; None if it was stopped, to go on another time."""
+        self.ask_to_stop()  # closes the pipe
+        code = self._process.exitcode or 0
+        if code not in (0, STOPPED):
+            return Outcome(run=self._run, reason=_reason(code, self._log))
+        self._log.unlink(missing_ok=True)
+        if code == STOPPED:
+            return None
+        try:
+            return Outcome(run=self._run, metrics=self._run.result())
+        except FastGLTError as error:
+            return Outcome(run=self._run, reason=str(error))
+
+
+def _start(job: Mapping[str, Any], told: Connection, log: str) -> None:
+    from fastglt.runs.worker import main
+
+    main(job, told, log)
+
+
+def _begin_log(logs: Path, name: str) -> Path:
+    """An empty log of this command's own: others may have the same run, and remove the folder when they end.
+
+    What commands that are no more have left of this run goes.
+    """
+    log = logs / f"{name}-{os.getpid()}.txt"
+    with disk_errors(log, "write"):
+        for old in logs.glob(f"{glob.escape(name)}-*.txt"):
+            number = old.stem.rpartition("-")[2]
+            if number.isdecimal() and not _is_alive(int(number)):
+                old.unlink(missing_ok=True)
+        while True:
+            logs.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                log.write_bytes(b"")
+                return log
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
+def _reason(code: int, log: Path) -> str:
+    """Why a process failed: the signal that ended it, or the last thing it said."""
+    if code < 0:
+        log.unlink(missing_ok=True)
+    if code == -signal.SIGKILL:
+        return "it was killed, as it is when memory runs out; try fewer --jobs or a smaller --hidden"
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    if len(lines) > 1:
+        return f"{lines[-1]} (see '{log}')"
+    log.unlink(missing_ok=True)
+    return lines[0] if lines else f"it ended with exit code {code}"

@@ -1,0 +1,105 @@
+"""What a batch consists of: the dense twins of every seed, and a ticket for every experiment."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastglt.runs.entries import entry_of, stored_settings
+from fastglt.runs.experiment import Experiment, Prepared
+from fastglt.tickets.phases import DENSE, DISTILLED
+from fastglt.runs.run_folder import RunFolder, settings_digest
+from fastglt.runs.store import Entry, key_of
+
+OURS = "FASTGLT_"  # how the names of our environment variables begin
+STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One process's work, in one folder: a ticket (search and isolation), or a dense twin.
+
+    A distilled ticket, and a distilled twin, train their teacher themselves.
+    """
+
+    method: str  # its name; a twin's stands where a ticket has its method
+    experiment: Experiment
+    settings: Mapping[str, Any]  # all that decides the result
+    folder: Path
+    twins: Mapping[str, Path] = field(default_factory=dict)  # the folders of a ticket's dense twins
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is a dense twin of a seed's tickets."""
+        return self.method in (DENSE, DISTILLED)
+
+    @property
+    def name(self) -> str:
+        """In words, for people."""
+        words = [self.method.replace("_", " ")] if self.is_dense else _words(self.method, self.experiment)
+        return f"{' '.join(words)} seed {self.experiment.seed}"
+
+    def result(self) -> dict[str, Any] | None:
+        """Its metrics, if it is finished."""
+        return RunFolder(self.folder, self.settings).result()
+
+    @property
+    def key(self) -> str:
+        """What its result is found by in the store, whichever command made it."""
+        return key_of(stored_settings(self.settings))
+
+    def entry(self, metrics: Mapping[str, Any], *, command: str) -> Entry:
+        """What the store keeps of it, once it is finished."""
+        return entry_of(self.settings, metrics, command=command, folder=self.folder)
+
+    def job(self, **more: Any) -> dict[str, Any]:
+        """What its process is told, in plain values."""
+        return {
+            "experiment": self.experiment.to_json(),
+            "folder": str(self.folder),
+            "twin": self.method if self.is_dense else None,
+            "environment": {name: value for name, value in os.environ.items() if name.startswith(OURS)},
+            **more,
+        }
+
+    @classmethod
+    def of(
+        cls, prepared: Prepared, out: Path, *, twin: str | None, twins: Mapping[str, Path] | None = None
+    ) -> "Run":
+        """The run that prepared things make: one of the ticket's twins or, without a name, the ticket."""
+        experiment, settings, method = prepared.experiment, settings_of(prepared, twin), prepared.method.name
+        words = _words(method, experiment) if twin is None else [twin]
+        name = "-".join([*words, f"s{experiment.seed}", settings_digest(settings)])
+        return cls(
+            method=twin or method, experiment=experiment, settings=settings, folder=out / name, twins=twins or {}
+        )
+
+
+def _words(method: str, experiment: Experiment) -> list[str]:
+    """What a ticket is called."""
+    graph, weight = experiment.targets.graph_sparsity, experiment.targets.weight_sparsity
+    taught = ["distilled"] if experiment.budget.distill > 0 else []
+    return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *taught]
+
+
+def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:
+    """What tells a run from others; a ticket's says that its twins are elsewhere."""
+    return {**prepared.settings, "dense": False} if twin is None else prepared.twins[twin]
+
+
+def plan(experiments: Sequence[Experiment], out: Path) -> list[Run]:
+    """All runs, all twins before the first of their tickets, with everything checked that can be without training.
+
+    The experiments differ in method, targets, budget and seed alone. A folder's name has a digest of the settings,
+    so whatever is changed, nothing of another batch is used or overwritten.
+    """
+    runs: dict[Path, Run] = {}
+    prepared: Prepared | None = None
+    for experiment in experiments:
+        prepared = experiment.prepare(like=prepared)
+        twins = {name: Run.of(prepared, out, twin=name) for name in prepared.twins}
+        folders = {name: run.folder for name, run in twins.items()}
+        for run in (*twins.values(), Run.of(prepared, out, twin=None, twins=folders)):
+            runs.setdefault(run.folder, run)
+    return list(runs.values())

@@ -1,0 +1,88 @@
+"""One run of a batch, in a process of its own.
+
+It stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that is how
+the process that started it says so, and what happens when that process dies.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from fastglt.runs.plan import OURS, STOPPED, settings_of
+from fastglt.runs.entries import entry_of
+from fastglt.errors import FastGLTError
+from fastglt.runs.experiment import Experiment, Prepared
+from fastglt.tickets.phases import DISTILLED
+from fastglt.system.process import is_out_of_memory
+from fastglt.runs.run_folder import RunFolder
+from fastglt.runs.store import Store
+
+_NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
+Job = Mapping[str, Any]
+
+
+def work(job: Job, told: Connection) -> None:
+    """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then."""
+    store = Store(Path(job["store"]))
+    experiment = Experiment.from_json(job["experiment"])
+    experiment.use_machine()
+    prepared = experiment.prepare()
+    settings = settings_of(prepared, job["twin"])
+    folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
+    threading.Thread(target=_stop_when_told, args=(folder, told), daemon=True).start()
+    with folder.open(wait=True) as finished:  # another command may be at the same run
+        metrics = _run(prepared, folder, job["twin"]) if finished is None else finished
+        keep = store.record if finished is None else store.ensure
+        keep(entry_of(settings, metrics, command=job["command"], folder=folder.path))
+
+
+def _run(prepared: Prepared, folder: RunFolder, twin: str | None) -> dict[str, Any]:
+    prepared.warm_up(dense=twin is not None)
+    if twin is None:
+        return prepared.run(folder, dense=False)
+    return prepared.run_dense(folder, distilled=twin == DISTILLED)
+
+
+def _stop_when_told(folder: RunFolder, told: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        told.recv_bytes()
+    folder.stop = True
+
+
+def main(job: Job, told: Connection, log: str) -> None:
+    """Do the work; what goes wrong becomes the last line of the log, and an exit code."""
+    _speak_into(log)
+    _live_in(job["environment"])
+    try:
+        work(job, told)
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
+    except FastGLTError as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(_NO_MEMORY, file=sys.stderr)
+        sys.exit(1)
+
+
+def _live_in(environment: Mapping[str, str]) -> None:
+    """Take over fastglt's variables as they are now: this process was forked from one that may be older."""
+    for name in [name for name in os.environ if name.startswith(OURS)]:
+        del os.environ[name]
+    os.environ.update(environment)
+
+
+def _speak_into(log: str) -> None:
+    """Whatever this process prints goes into a file; Ctrl-C is for the process that started it."""
+    os.setsid()
+    handle = os.open(log, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(handle, stream)
+    os.close(handle)

@@ -1,0 +1,5 @@
+"""Methods side by side: a batch of runs on the same graph, model, seeds and sparsities becomes tables."""
+
+from fastglt.studies.compare.results import Results
+
+__all__ = ["Results"]

@@ -1,0 +1,144 @@
+"""A comparison as tables for people: one for each pair of sparsities, one row for each method."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from fastglt.report.tables import empty_table, print_wide
+from fastglt.report.wording import METRICS, mean_and_deviation, points
+
+Cell = Mapping[str, Any]
+_COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
+_HEADINGS = ("method", "n", "dense", "search", "isolated", "wins", *_COSTS)
+_HEADINGS_DISTILLED = (
+    "method",
+    "n",
+    "dense",
+    "dense distilled",
+    "search",
+    "isolated",
+    "wins",
+    "wins distilled",
+    *_COSTS,
+)
+_NOTE = (
+    "n: seeds · dense, search (at its end), isolated (alone from Θ0): {metric} of the test nodes in %, "
+    "mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
+)
+_WINS = (
+    "wins, search / isolated: P by the plain rule (mean at least dense), N non-inferior (paired test over seeds, "
+    "margin {margin}, level {level:g} %), W shown to be worse by more than that, – none of these"
+)
+_DISTILLED = (
+    "distilled tickets: the dense network has taught search and isolated · wins: against dense, which had no "
+    "teacher · wins distilled: against dense distilled, which was taught in the same way · seconds, × dense: with "
+    "the teacher's"
+)
+_FLAG = "! not exactly the count that was asked for, for all seeds"
+
+
+def print_cells(document: Mapping[str, Any], console: Console) -> None:
+    """A table for each pair of sparsities, and what its columns mean."""
+    for pair, cells in _by_pair(document["cells"]):
+        table = empty_table(*(_HEADINGS_DISTILLED if _is_distilled(cells[0]) else _HEADINGS))
+        for cell in cells:
+            table.add_row(*_row(cell))
+        title = f"{document['dataset']} · {document['model']} · {_removed(*pair)}{_totals(cells)}"
+        print_wide(title, table, console)
+    for note in _notes(document):
+        console.print(note, highlight=False, soft_wrap=True)
+
+
+def print_rounds(document: Mapping[str, Any], console: Console) -> None:
+    """The sparsity curves of methods that have rounds."""
+    for cell in document["cells"]:
+        if cell["rounds"]:
+            title = f"{cell['method']} · on the way to {_removed(cell['graph_sparsity'], cell['weight_sparsity'])}"
+            table = empty_table("round", "n", "edges removed", "weights removed", "search")
+            for point in cell["rounds"]:
+                removed = (f"{100 * point[key]:.2f} %" for key in ("graph_sparsity", "weight_sparsity"))
+                table.add_row(str(point["round"]), str(point["n"]), *removed, _score(point, "search_test"))
+            print_wide(title, table, console)
+
+
+def _notes(document: Mapping[str, Any]) -> Iterator[str]:
+    """What the columns mean, and the flags that are there."""
+    yield _NOTE.format(metric=METRICS.get(document["metric"], "score"))
+    verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
+    if verdicts:
+        yield _WINS.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
+    if any(map(_is_distilled, document["cells"])):
+        yield _DISTILLED
+    if any("!" in part for cell in document["cells"] for part in _kept(cell)):
+        yield _FLAG
+
+
+def _by_pair(cells: Sequence[Cell]) -> Iterator[tuple[tuple[float, float], list[Cell]]]:
+    pairs = dict.fromkeys((cell["graph_sparsity"], cell["weight_sparsity"]) for cell in cells)
+    for pair in pairs:
+        yield pair, [cell for cell in cells if (cell["graph_sparsity"], cell["weight_sparsity"]) == pair]
+
+
+def _row(cell: Cell) -> list[str]:
+    twins = ("dense", "dense_distilled") if _is_distilled(cell) else ("dense",)
+    verdicts = ("verdicts", "verdicts_distilled") if _is_distilled(cell) else ("verdicts",)
+    mean, texts = (
+        cell["mean"],
+        {"search_epochs": "{:,.0f}", "search_seconds": "{:,.1f}", "relative_time": "{:.2f}×"},
+    )
+    costs = {key: mean[key] for key in texts}
+    if costs["search_seconds"] is not None:
+        costs["search_seconds"] += mean.get("teacher_seconds") or 0.0
+    return [
+        cell["method"],
+        str(cell["n"]),
+        *(_dense(cell, twin) for twin in twins),
+        *(_score(cell, f"{run}_test") for run in ("search", "isolated")),
+        *("/".join(_mark(cell[name][score]) for score in ("search", "isolated")) for name in verdicts),
+        *_kept(cell),
+        *("–" if costs[key] is None else text.format(costs[key]) for key, text in texts.items()),
+    ]
+
+
+def _is_distilled(cell: Cell) -> bool:
+    return "verdicts_distilled" in cell
+
+
+def _dense(cell: Cell, twin: str) -> str:
+    """A twin's score, with its number of seeds where some have failed."""
+    count = cell[f"n_{twin}"]
+    return _score(cell, f"{twin}_test") + (f" (n {count})" if count != cell["n"] else "")
+
+
+def _score(cell: Cell, key: str) -> str:
+    return mean_and_deviation(cell["mean"][key], cell["std"][key])
+
+
+def _mark(verdict: Mapping[str, Any] | None) -> str:
+    if verdict is None:
+        return "–"
+    marks = {"P": verdict["plain_winning"], "N": verdict["non_inferior"], "W": verdict["outcome"] == "inferior"}
+    return "".join(mark for mark, there in marks.items() if there) or "–"
+
+
+def _kept(cell: Cell) -> list[str]:
+    """Kept edges and weights, with a flag where a seed has not exactly the count that was asked for."""
+    found = []
+    for part in ("edges", "weights"):
+        counts = cell[f"{part}_kept"]
+        several = " to ".join(dict.fromkeys(f"{count:,}" for count in (counts[0], counts[-1]))) if counts else "–"
+        found.append(several + ("" if cell[f"{part}_exact"] else " !"))
+    return found
+
+
+def _totals(cells: Sequence[Cell]) -> str:
+    """How many edges and weights there are, the same for every method."""
+    for cell in cells:
+        if cell["edges_total"]:
+            return f", of {cell['edges_total'][-1]:,} and {cell['weights_total'][-1]:,}"
+    return ""
+
+
+def _removed(graph_sparsity: float, weight_sparsity: float) -> str:
+    return f"{100 * graph_sparsity:g} % of edges and {100 * weight_sparsity:g} % of weights removed"

@@ -1,0 +1,1 @@
+"""What belongs to the machine and the process: files, memory, modes of PyTorch, random numbers, provenance."""

@@ -1,0 +1,186 @@
+"""From a model and a graph to a ticket: search, then train in isolation, then (by choice) the dense twin.
+
+A distilled ticket has a teacher before all that, the dense network, and a second twin that was taught as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fastglt.errors import check_seed
+from fastglt.masks import Masks
+from fastglt.methods import Budget, Method, Targets, make
+from fastglt.models import Backbone, Network, PyGNetwork, build
+from fastglt.system.modes import ordinary_mode
+from fastglt.system.provenance import versions
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.networks import as_network
+from fastglt.tickets.phases import (
+    DENSE,
+    DISTILLED,
+    Journal,
+    PhaseResult,
+    Progress,
+    run_phase,
+    score_state,
+    train_fixed,
+    train_teacher,
+)
+from fastglt.tickets.ticket import Ticket, state_hash
+from fastglt.training.loop import Training
+from fastglt.training.records import Scores, Snapshot
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A ticket and the trainings behind it: search and, where asked for, isolated and dense.
+
+    Of a distilled ticket also teacher, which is the dense one's training too, and dense_distilled.
+    """
+
+    ticket: Ticket
+    phases: Mapping[str, PhaseResult]
+    rounds: tuple[Ticket, ...] = ()  # of an iterative method: a ticket for each round, the last one included
+
+
+@ordinary_mode()
+def find_ticket(
+    model: nn.Module | str,
+    data: "Data",
+    *,
+    graph_sparsity: float = 0.2,
+    weight_sparsity: float = 0.9,
+    method: str = "fastglt",
+    seed: int = 0,
+    budget: Budget | None = None,
+    hidden: int = 512,
+    metric: str = "accuracy",
+    isolated: bool = True,
+    prunable: list[str] | None = None,
+    distill: float | None = None,
+    device: str | torch.device = "cpu",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Ticket:
+    """Find a graph lottery ticket.
+
+    `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat"), or any PyG model; the model and
+    the data are left as they are. Its current weights are Θ0. `options` are the method's own, such as
+    ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
+    halves the time and leaves its isolated scores out.
+
+    With ``distill=1.0`` the ticket is a distilled one: the dense network is trained first, from the same Θ0, and
+    what it says about every node teaches search and isolation, with that weight in the loss; `evaluate` then
+    compares with the plain dense network and with one that was taught in the same way.
+
+    PyTorch's random numbers belong to the whole process: run several searches at a time in processes, not in
+    threads, and start these anew (multiprocessing's "spawn" or "forkserver"), as threads do not survive a fork.
+    """
+    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
+    budget = budget or Budget()
+    if distill is not None:
+        budget = replace(budget, distill=distill)
+    chosen = make(method, targets=targets, budget=budget, **options)
+    task = Task.from_data(data, metric=metric).to(device)
+    soft_edges = graph_sparsity > 0
+    network = as_network(model, task, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
+    return find(network, task, chosen, seed=seed, isolated=isolated, dense=False, progress=progress).ticket
+
+
+def find(
+    network: Network,
+    task: Task,
+    method: Method,
+    *,
+    seed: int,
+    isolated: bool = True,
+    dense: bool = True,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> Found:
+    """Search with a method; train the ticket in isolation and the dense network from the same Θ0.
+
+    If the budget has a weight for it, the dense network comes first and teaches the others, and one dense network
+    more is taught as the ticket is.
+    """
+    check_seed(seed)
+    check_targets(network, task, method)
+    journal, budget, teacher = journal or Journal(), method.budget, None
+    given: dict[str, Any] = {"seed": seed, "journal": journal, "progress": progress}
+    train = partial(train_fixed, network=network, task=task, budget=budget, **given)
+    phases: dict[str, PhaseResult] = {}
+    if budget.distill > 0:
+        phases["teacher"], teacher = train_teacher(network, task, budget, **given)
+    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher)
+    search = phases["search"] = run_phase("search", start, method, journal, progress)
+    if isolated:
+        phases["isolated"] = train(phase="isolated", masks=search.best.masks, teacher=teacher)
+    if dense:
+        phases[DENSE] = phases.get("teacher") or train(phase=DENSE)
+    if dense and teacher is not None:
+        phases[DISTILLED] = train(phase=DISTILLED, teacher=teacher)
+    others = {name: result.best.scores for name, result in phases.items() if name != "search"}
+    seconds = {name: result.seconds for name, result in phases.items()}
+    ticket_of = partial(make_ticket, network, task, method, seed)
+    return Found(
+        ticket=replace(ticket_of(search.best, others), history=search.history, seconds=seconds),
+        phases=phases,
+        rounds=tuple(ticket_of(best, {}, round=best.round) for best in search.rounds),
+    )
+
+
+def check_targets(network: Network, task: Task, method: Method) -> None:
+    """Refuse targets that leave nothing, and a network that is not for this method, before anything is trained."""
+    method.check(network)
+    method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
+
+
+def make_ticket(
+    network: Network,
+    task: Task,
+    method: Method,
+    seed: int,
+    best: Snapshot,
+    others: Mapping[str, Scores],
+    **config: Any,
+) -> Ticket:
+    """The ticket of a best epoch, with the scores of other phases; `config` says more about where it comes from."""
+    prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
+    state = network.state_dict()
+    initial = {name.removeprefix(prefix): value.detach().cpu().clone() for name, value in state.items()}
+    initial_hash = state_hash(initial)
+    recipe = isinstance(network, Backbone) and state_hash(build(network.spec).state_dict()) == initial_hash
+    unweighted = score_state(network, task, method.budget, best.state, seed=seed, masks=best.masks)
+    runs = {"search": best.scores, "search_unweighted": unweighted, **others}
+    weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
+    kept, valued = best.masks.edges.kept, isinstance(network, PyGNetwork) and network.reads_edge_values
+    return Ticket(
+        masks=Masks(edges=best.masks.edges, weights=weights),
+        weights={name.removeprefix(prefix): value.cpu() for name, value in best.state.items()},
+        edge_scores=None if best.edge_score is None else best.edge_score.cpu()[kept],
+        model=network.spec,
+        config={
+            "method": method.name,
+            "options": method.options,
+            "targets": asdict(method.targets),
+            "budget": method.budget.settings,
+            "metric": task.metric,
+            **({"edge_values": task.graph.values_fingerprint} if valued else {}),
+            **config,
+        },
+        seed=seed,
+        scores={f"{run}_{name}": getattr(scores, name) for run, scores in runs.items() for name in ("val", "test")},
+        graph_fingerprint=task.graph.fingerprint,
+        feature_fingerprint=task.x.fingerprint,
+        initial_hash=initial_hash,
+        initial_from="recipe" if recipe else "file",
+        versions=versions(),
+        load_initial=partial(dict, initial),
+    )

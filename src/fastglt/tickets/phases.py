@@ -1,0 +1,145 @@
+"""A run is a few trainings in a row, its phases; a journal keeps what they did so that a kill costs little."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fastglt.masks import Masks
+from fastglt.methods.base import Budget, FixedMasks, Method
+from fastglt.models.base import Network
+from fastglt.system.seeds import derive, own_random_state, set_random_state
+from fastglt.tasks.node_classification import Task
+from fastglt.training.distillation import Teacher
+from fastglt.training.loop import Training, train
+from fastglt.training.outputs import class_scores
+from fastglt.training.records import EpochRecord, Scores, Snapshot
+
+# A ticket's opponents, by the phases that train them: the plain dense network, and one taught as the ticket is.
+DENSE, DISTILLED = "dense", "dense_distilled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseResult:
+    """What a finished phase leaves behind."""
+
+    best: Snapshot
+    history: tuple[EpochRecord, ...]
+    seconds: float
+    rounds: tuple[Snapshot, ...] = ()  # tickets on the way
+
+
+class Journal:
+    """Forgets everything: the journal of a run that is not written down."""
+
+    def finished(self, phase: str) -> PhaseResult | None:
+        """The result of a phase that an earlier process finished."""
+        return None
+
+    def resume(self, phase: str, training: Training) -> float:
+        """Bring a training to where an earlier process left it; returns the seconds already spent."""
+        return 0.0
+
+    def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
+        """Called after every epoch."""
+
+    def finish(self, phase: str, result: PhaseResult) -> None:
+        """Called at the end of a phase."""
+
+
+Progress = Callable[[str, Training, int], None]  # phase, training, epochs of the phase
+
+
+def run_phase(
+    phase: str,
+    start: Callable[[], Training],
+    method: Method,
+    journal: Journal,
+    progress: Progress | None = None,
+) -> PhaseResult:
+    """Run one phase, or what is left of it."""
+    done = journal.finished(phase)
+    if done is not None:
+        return done
+    training = start()
+    before = journal.resume(phase, training)
+    began = time.monotonic()
+
+    def after_epoch(training: Training) -> None:
+        journal.after_epoch(phase, training, before + time.monotonic() - began)
+        if progress is not None:
+            progress(phase, training, method.epochs)
+
+    best = train(training, method, after_epoch)
+    seconds = before + time.monotonic() - began
+    result = PhaseResult(best=best, history=tuple(training.history), seconds=seconds, rounds=tuple(training.rounds))
+    journal.finish(phase, result)
+    return result
+
+
+def train_fixed(
+    phase: str,
+    network: Network,
+    task: Task,
+    budget: Budget,
+    *,
+    seed: int,
+    masks: Masks | None = None,
+    teacher: Teacher | None = None,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> PhaseResult:
+    """Train from the network's weights under fixed masks: the dense network, or a ticket in isolation."""
+    return run_phase(
+        phase,
+        lambda: Training(network, task, budget.recipe, seed=seed, masks=masks, teacher=teacher),
+        FixedMasks(budget=budget),
+        journal or Journal(),
+        progress,
+    )
+
+
+def train_teacher(
+    network: Network,
+    task: Task,
+    budget: Budget,
+    *,
+    seed: int,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> tuple[PhaseResult, Teacher]:
+    """The dense network trained plainly, as the phase "teacher", and what it teaches."""
+    result = train_fixed("teacher", network, task, budget, seed=seed, journal=journal, progress=progress)
+    return result, teacher_of(result.best, network, task, budget, seed=seed)
+
+
+def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, seed: int) -> Teacher:
+    """What a trained network says about all nodes at its best epoch, with the budget's weight.
+
+    It is computed from the snapshot alone: a run that goes on has the same teacher, bit for bit.
+    """
+    training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
+    with own_random_state(task.y.device):
+        set_random_state(derive(seed, "teacher"), task.y.device)  # for a model that draws random numbers even here
+        return Teacher(outputs=class_scores(training, best), weight=budget.distill)
+
+
+def score_state(
+    network: Network,
+    task: Task,
+    budget: Budget,
+    state: Mapping[str, Tensor],
+    *,
+    seed: int,
+    masks: Masks,
+    edge_score: Tensor | None = None,
+) -> Scores:
+    """Evaluate trained weights as they are on the hard-pruned graph; kept edges' scores count as 1 unless given."""
+    training = Training(network, task, budget.recipe, seed=seed, masks=masks)
+    training.network.load_state_dict(dict(state))
+    training.edge_score = None if edge_score is None else edge_score.to(task.y.device)
+    with own_random_state(task.y.device):
+        drawn = derive(seed, "unweighted")  # for a model that draws random numbers even here
+        set_random_state(drawn, task.y.device)
+        return training.evaluate()

@@ -1,0 +1,156 @@
+"""A graph lottery ticket: what is kept, where it started, where the search took it."""
+
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
+from fastglt.masks import Masks
+from fastglt.tasks.node_classification import Task
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from fastglt.training.records import EpochRecord
+
+
+class OtherFeaturesWarning(UserWarning):
+    """The features are not those the ticket was found on."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ticket:
+    """Binary masks over a graph's edges and a network's weights, with all that is needed to use them again.
+
+    `find_ticket` makes one; `save` and `load` keep it in a small file.
+    """
+
+    masks: Masks = field(repr=False)
+    weights: Mapping[str, Tensor] = field(repr=False)  # the search's trained state; pruned weights are zero
+    edge_scores: Tensor | None = field(repr=False)  # of the kept edges, in edge order
+    model: Mapping[str, Any]  # the network's spec
+    config: Mapping[str, Any]  # method, its options, targets and budget
+    seed: int
+    scores: Mapping[str, float]  # fractions: search_val, search_test, …
+    graph_fingerprint: str
+    feature_fingerprint: str
+    initial_hash: str
+    initial_from: str  # "recipe": the model's spec gives Θ0 back; "file": it lies beside the ticket
+    versions: Mapping[str, str]
+    load_initial: Callable[[], Mapping[str, Tensor]] = field(repr=False)
+    history: tuple["EpochRecord", ...] = field(default=(), repr=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def initial(self) -> Mapping[str, Tensor]:
+        """Θ0: the whole state the network started from, its digest checked."""
+        state = self.load_initial()
+        if state_hash(state) != self.initial_hash:
+            raise InputError(f"the initial weights must have digest {self.initial_hash[:12]}… (got others)")
+        return state
+
+    @property
+    def is_of_users_model(self) -> bool:
+        """Whether its network is a user's own model: the ticket has its weights, and not the model."""
+        return bool(self.model["name"] == "pyg")
+
+    @property
+    def graph_sparsity(self) -> float:
+        """The share of edges removed, exactly."""
+        return self.masks.graph_sparsity
+
+    @property
+    def weight_sparsity(self) -> float:
+        """The share of weights removed, exactly."""
+        return self.masks.weight_sparsity
+
+    def save(self, path: str | Path) -> None:
+        """Write the ticket; a user's model also gets `init.safetensors` beside it."""
+        from fastglt.tickets.ticket_file import save
+
+        save(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path, data: "Data | None" = None, *, other_graph: bool = False) -> "Ticket":
+        """Read a ticket and verify it; with `data`, also that it belongs to that graph."""
+        from fastglt.tickets.ticket_file import load
+
+        ticket = load(Path(path))
+        if data is not None:
+            graph = _graph_of(data)
+            x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
+            ticket.check_graph(graph, x, other_graph=other_graph)
+        return ticket
+
+    def check(self, task: Task, *, other_graph: bool = False) -> None:
+        """Refuse another graph, unless told otherwise; other features only warn."""
+        self.check_graph(task.graph, task.x, other_graph=other_graph)
+
+    def prune(self, data: "Data", *, other_graph: bool = False) -> "Data":
+        """A copy of the data without the edges that the ticket removes.
+
+        The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it.
+        """
+        graph = _graph_of(data)
+        self.check_graph(graph, None, other_graph=other_graph)
+        columns = torch.arange(data.edge_index.shape[1], device=data.edge_index.device)
+        numbered = Graph.from_edge_index(
+            data.edge_index, graph.num_nodes, directed=graph.directed, edge_attr=columns
+        ).prune(self.masks.edges)
+        assert numbered.edge_attr is not None
+        pruned = data.clone().edge_subgraph(numbered.edge_attr.sort().values)
+        if pruned.x is None:
+            pruned.num_nodes = graph.num_nodes
+        return pruned
+
+    def check_graph(self, graph: Graph, x: Features | None, *, other_graph: bool = False) -> None:
+        """The same for a graph and features on their own."""
+        edges = self.masks.edges.size
+        if graph.num_edges != edges:
+            raise InputError(f"the ticket decides on {edges} edges (got a graph with {graph.num_edges})")
+        if graph.fingerprint != self.graph_fingerprint and not other_graph:
+            raise InputError(
+                f"the ticket was found on another graph, {self.graph_fingerprint[:12]}… "
+                f"(got {graph.fingerprint[:12]}…); pass other_graph=True to use it all the same"
+            )
+        known = "edge_values" in self.config  # of models that look at them
+        if known and graph.values_fingerprint != self.config["edge_values"]:
+            warnings.warn(
+                "the edge values differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
+            )
+        if x is not None and x.fingerprint != self.feature_fingerprint:
+            warnings.warn(
+                "the features differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
+            )
+
+
+def _graph_of(data: object) -> Graph:
+    from torch_geometric.data import Data
+
+    if not isinstance(data, Data):
+        raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
+    return Graph.from_data(data)
+
+
+def state_hash(state: Mapping[str, Tensor]) -> str:
+    """A digest of a state dict: names, types, shapes and numbers."""
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        value = state[name].detach().cpu().contiguous()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        digest.update(value.view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def masks_hash(masks: Masks) -> str:
+    """A digest of what masks keep."""
+    return state_hash({"edges": masks.edges.kept, **{name: mask.kept for name, mask in masks.weights.items()}})

@@ -1,0 +1,214 @@
+"""The ticket file: one safetensors file with bit-packed masks, kept weights only, and JSON metadata.
+
+No times and no paths are in it, so equal runs give equal bytes; a checksum covers every byte.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.masks import Mask, Masks
+from fastglt.models import build
+from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
+from fastglt.system.storage import disk_errors, write_atomically
+from fastglt.tickets.ticket import Ticket, state_hash
+
+FORMAT = 1
+INITIAL_FILE = "init.safetensors"
+
+_PLAIN = (
+    "model",
+    "config",
+    "seed",
+    "scores",
+    "graph_fingerprint",
+    "feature_fingerprint",
+    "initial_hash",
+    "initial_from",
+    "versions",
+)
+_PRIMES = {"in_channels": 11, "hidden": 13, "out_channels": 17, "heads": 19}  # the sizes of a backbone's tiny twin
+_NO_CHECKSUM = "0" * 64  # what stands in the checksum's place while it is computed
+
+
+def save(ticket: Ticket, path: Path) -> None:
+    """Write the ticket atomically, and Θ0 beside it where no recipe gives it back."""
+    if path.name == INITIAL_FILE:
+        raise InputError(f"a ticket must have another name than its initial weights (got '{path}')")
+    content = encode(ticket)
+    if ticket.initial_from == "file":
+        _save_initial(ticket, path.parent / INITIAL_FILE)
+    write_atomically(path, content)
+
+
+def encode(ticket: Ticket) -> bytes:
+    """The file's bytes; the same ticket always gives the same ones."""
+    tensors = {"mask/edges": _pack(ticket.masks.edges)}
+    if ticket.edge_scores is not None:
+        tensors["edge_scores"] = ticket.edge_scores
+    for name, mask in ticket.masks.weights.items():
+        tensors[f"mask/weights/{name}"] = _pack(mask)
+    for name, value in ticket.weights.items():
+        pruned = ticket.masks.weights.get(name)
+        tensors[f"weights/{name}"] = value if pruned is None else value[pruned.kept]
+    header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
+    header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
+    header |= {name: nan_as_null(getattr(ticket, name)) for name in _PLAIN}
+    content = to_bytes(own_copies(tensors), header)
+    return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
+
+
+def load(path: Path) -> Ticket:
+    """Read a ticket and verify its checksum."""
+    with disk_errors(path, "read"):
+        if not path.is_file():
+            raise InputError(
+                f"a ticket must be a file (got '{path}', which is {'a folder' if path.is_dir() else 'not there'})"
+            )
+        content = path.read_bytes()
+    return decode(content, str(path), initial_file=path.parent / INITIAL_FILE)
+
+
+def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
+    """A ticket from a file's bytes."""
+    header = _header(content, source)
+    if header["format"] != FORMAT:
+        raise InputError(f"'{source}' must have ticket format {FORMAT} (got {header['format']}); update fastglt")
+    checksum = str(header["checksum"])
+    if _checksum(content.replace(checksum.encode(errors="replace"), _NO_CHECKSUM.encode(), 1)) != checksum:
+        raise InputError(f"'{source}' is a damaged ticket (its checksum does not match); save or copy it again")
+    try:
+        return _ticket(header, read_tensors(content), initial_file)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise InputError(f"'{source}' is a malformed ticket ({type(error).__name__}: {error})") from None
+
+
+def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_file: Path) -> Ticket:
+    shapes = header["shapes"]
+    masks = Masks(
+        edges=_unpack(tensors["mask/edges"], [header["edges"]]),
+        weights={name: _unpack(tensors[f"mask/weights/{name}"], shape) for name, shape in shapes.items()},
+    )
+    edge_scores = tensors.get("edge_scores")
+    if edge_scores is not None and edge_scores.shape != (masks.edges.count,):
+        raise ValueError(f"{masks.edges.count} edge scores expected")
+    weights = _weights(tensors, masks)
+    _check_shapes(header["model"], {name: tuple(value.shape) for name, value in weights.items()})
+    plain = {name: header[name] for name in _PLAIN}
+    plain["scores"] = {run: math.nan if value is None else float(value) for run, value in plain["scores"].items()}
+    return Ticket(
+        masks=masks,
+        weights=weights,
+        edge_scores=edge_scores,
+        load_initial=_initial_loader(header, initial_file),
+        **plain,
+    )
+
+
+def _weights(tensors: Mapping[str, Tensor], masks: Masks) -> dict[str, Tensor]:
+    prefix = "weights/"
+    weights = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    for name, mask in masks.weights.items():
+        values = weights[name]
+        if values.shape != (mask.count,):
+            raise ValueError(f"{mask.count} kept weights of '{name}' expected")
+        weights[name] = values.new_zeros(mask.shape)
+        weights[name][mask.kept] = values
+    return weights
+
+
+def _check_shapes(spec: dict[str, Any], stored: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse a model of another size than its stored weights, before anything of that size is built."""
+    if spec["name"] == "pyg":
+        _ = spec["class"], spec["prunable"]  # its shapes are with its owner
+        return
+    claimed = _claimed_shapes(spec, most=len(stored))
+    for name in sorted(claimed.keys() | stored.keys()):
+        if claimed.get(name) != stored.get(name):
+            raise ValueError(f"'{name}' of shape {claimed.get(name)} expected (got {stored.get(name)})")
+
+
+def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of a backbone's state, read off a tiny twin: each of its sizes is a prime that tells which it is.
+
+    No other number, such as of layers, may be larger than `most`.
+    """
+    twin = {name: _PRIMES.get(name, value) for name, value in spec.items()}
+    for name, value in twin.items():
+        if name not in ("seed", *_PRIMES) and isinstance(value, int) and value > most:
+            raise ValueError(f"{name} of at most {most} expected (got {value})")
+
+    def real(size: int) -> int:
+        factor = 1
+        for name in _PRIMES.keys() & spec.keys():
+            while size % _PRIMES[name] == 0:
+                size, factor = size // _PRIMES[name], factor * spec[name]
+        return size * factor
+
+    return {name: tuple(map(real, value.shape)) for name, value in build(twin).state_dict().items()}
+
+
+def _pack(mask: Mask) -> Tensor:
+    return torch.from_numpy(np.packbits(mask.kept.cpu().numpy().ravel()))
+
+
+def _unpack(packed: Tensor, shape: list[int]) -> Mask:
+    count = math.prod(shape)
+    if packed.dtype != torch.uint8 or packed.shape != (math.ceil(count / 8),):
+        raise ValueError(f"a mask of {count} bits expected")
+    return Mask(torch.from_numpy(np.unpackbits(packed.numpy(), count=count).astype(bool).reshape(shape)))
+
+
+def _checksum(content: bytes) -> str:
+    """The digest of a file whose checksum is blanked out."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _header(content: bytes, source: str) -> dict[str, Any]:
+    try:
+        header = read_meta(content)
+    except ValueError:
+        if content[:2] == b"PK" or (content[:1] == b"\x80" and content[1:2] in b"\x02\x03\x04\x05"):
+            kind = "a pickle or a torch.save archive, which is never read"
+        else:
+            kind = "not a fastglt ticket, or a damaged one"
+        raise InputError(f"'{source}' is {kind}; expected a .safetensors file that fastglt saved") from None
+    missing = {"format", "edges", "shapes", "checksum", *_PLAIN} - set(header)
+    if missing:
+        raise InputError(f"'{source}' is a damaged ticket (it lacks {', '.join(sorted(missing))})")
+    return header
+
+
+def _save_initial(ticket: Ticket, path: Path) -> None:
+    if not path.exists():
+        write_atomically(path, to_bytes(own_copies(ticket.initial), {}))
+    elif state_hash(_read_initial(path)) != ticket.initial_hash:
+        raise InputError(f"'{path}' belongs to another ticket; save this one in a folder of its own")
+
+
+def _read_initial(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise InputError(f"the initial weights must lie beside the ticket (got no '{path}'); copy it there")
+    try:
+        with disk_errors(path, "read"):
+            return read_tensors(path.read_bytes())
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"'{path}' does not hold a ticket's initial weights, or is damaged ({error})") from None
+
+
+def _initial_loader(header: Mapping[str, Any], initial_file: Path) -> Callable[[], Mapping[str, Tensor]]:
+    if header["initial_from"] == "file":
+        return partial(_read_initial, initial_file)
+    return partial(_build_initial, header["model"])
+
+
+def _build_initial(spec: dict[str, Any]) -> Mapping[str, Tensor]:
+    return build(spec).state_dict()

@@ -1,0 +1,127 @@
+"""A ticket's masks on another network, or another graph: what fits is taken over, what does not stays whole."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fastglt.errors import InputError
+from fastglt.masks import Mask, Masks
+from fastglt.methods.base import Budget, FixedMasks, Targets
+from fastglt.models import Network, PyGNetwork
+from fastglt.system.modes import ordinary_mode
+from fastglt.tasks.node_classification import Task
+from fastglt.tickets.find import make_ticket
+from fastglt.tickets.networks import as_network
+from fastglt.tickets.phases import Journal, Progress, train_fixed, train_teacher
+from fastglt.tickets.ticket import Ticket
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+class Transferred(FixedMasks):
+    """Masks from another ticket; no search."""
+
+    name = "transfer"
+    summary = "no search: the masks of a ticket that was found elsewhere"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What of a ticket's masks can be used."""
+
+    masks: Masks  # under the network's own parameter names
+    edges: bool  # whether the edge mask is the ticket's; else every edge stays
+    matrices: tuple[str, ...]  # the weight matrices whose masks are the ticket's; the others stay whole
+
+    @staticmethod
+    def of(ticket: Ticket, network: Network, task: Task) -> "Fit":
+        """The edge mask on the ticket's own graph, and weight masks where a matrix has the same name and shape."""
+        edges = task.graph.fingerprint == ticket.graph_fingerprint
+        prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
+        weights, matrices = {}, []
+        for name, shape in network.weight_shapes.items():
+            mask = ticket.masks.weights.get(name.removeprefix(prefix))
+            fits = mask is not None and mask.kept.shape == shape
+            weights[name] = mask if mask is not None and fits else Mask.full(shape)
+            matrices += [name.removeprefix(prefix)] * fits
+        if not edges and not matrices:
+            raise InputError(
+                "nothing of the ticket fits: it was found on another graph, and no weight matrix has the name and "
+                f"shape of one of its own (got {_shapes(network.weight_shapes, prefix)})"
+            )
+        kept = ticket.masks.edges if edges else Mask.full(torch.Size([task.graph.num_edges]))
+        return Fit(masks=Masks(edges=kept, weights=weights), edges=edges, matrices=tuple(matrices))
+
+
+@ordinary_mode()
+def transfer_ticket(
+    ticket: Ticket,
+    model: nn.Module | str,
+    data: "Data",
+    *,
+    seed: int = 0,
+    budget: Budget | None = None,
+    hidden: int = 512,
+    metric: str | None = None,
+    device: str | torch.device = "cpu",
+    progress: Progress | None = None,
+) -> Ticket:
+    """A ticket for another model, or other data, with the masks of one that was found before.
+
+    The edge mask goes along on the same graph, a weight mask where a matrix has the same name and shape. The new
+    ticket is trained once, alone from the model's own initial weights; `evaluate` judges it like any other.
+    """
+    task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    network = as_network(model, task, hidden=hidden, seed=seed, soft_edges=False)
+    return transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=progress)
+
+
+def transfer(
+    ticket: Ticket,
+    network: Network,
+    task: Task,
+    *,
+    seed: int,
+    budget: Budget,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> Ticket:
+    """The same for what is prepared already."""
+    fit, teacher, seconds = Fit.of(ticket, network, task), None, {}
+    if budget.distill > 0:
+        first, teacher = train_teacher(network, task, budget, seed=seed, journal=journal, progress=progress)
+        seconds["teacher"] = first.seconds
+    result = train_fixed(
+        "isolated",
+        network,
+        task,
+        budget,
+        seed=seed,
+        masks=fit.masks,
+        teacher=teacher,
+        journal=journal,
+        progress=progress,
+    )
+    targets = Targets(graph_sparsity=fit.masks.graph_sparsity, weight_sparsity=fit.masks.weight_sparsity)
+    method = Transferred(targets=targets, budget=budget)
+    made = make_ticket(
+        network, task, method, seed, result.best, {"isolated": result.best.scores}, taken=_origin(ticket, fit)
+    )
+    return replace(made, history=result.history, seconds={**seconds, "isolated": result.seconds})
+
+
+def _origin(ticket: Ticket, fit: Fit) -> dict[str, Any]:
+    return {
+        "edges": fit.edges,
+        "matrices": list(fit.matrices),
+        "method": ticket.config["method"],
+        "model": dict(ticket.model),
+        "initial_hash": ticket.initial_hash,
+    }
+
+
+def _shapes(shapes: dict[str, torch.Size], prefix: str) -> str:
+    return ", ".join(f"{name.removeprefix(prefix)} {tuple(shape)}" for name, shape in shapes.items())

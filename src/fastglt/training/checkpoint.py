@@ -1,0 +1,132 @@
+"""The whole state of a `Training` as named tensors and plain values, and back.
+
+Weights are ranked in the order of their names, and files forget that order: the plain values keep it.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastglt.masks import Mask, Masks
+from fastglt.system.container import own_copies
+from fastglt.training.loop import Training
+from fastglt.training.records import EpochRecord, Scores, Snapshot
+
+Tensors = dict[str, Tensor]
+
+
+def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
+    """Everything that the next epoch depends on; rounds that are over are kept elsewhere."""
+    tensors = {f"state/{name}": value for name, value in training.network.state_dict().items()}
+    tensors |= _masks("masks", training.masks) | _scores("scores", training.edge_score, training.weight_score)
+    tensors |= {f"gradient_sum/{name}": total for name, total in training.gradient_sum.items()}
+    tensors |= {f"extra/{name}": value for name, value in training.extra.items()}
+    tensors |= {f"memory/{name}": value for name, value in training.memory.items()}
+    for index, parameter in enumerate(training.optimizer):
+        state = training.optimizer.state.get(parameter, {})
+        tensors |= {f"adam/{index}/{key}": value for key, value in state.items()}
+    meta: dict[str, Any] = {
+        "epoch": training.epoch,
+        "stage": training.stage,
+        "target": training.target,
+        "regrow": training.regrow,
+        "weight_decay": training.weight_decay,
+        "l1": training.l1,
+        "history": [list(asdict(record).values()) for record in training.history],
+    }
+    if training.best is not None:
+        best_tensors, meta["best"] = pack_snapshot(training.best)
+        tensors |= {f"best/{name}": value for name, value in best_tensors.items()}
+    meta["names"] = list(tensors)
+    return own_copies(tensors), meta
+
+
+def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
+    """Bring a fresh `Training` to the state that was packed."""
+    device = training.task.y.device
+    tensors = {name: tensors[name].to(device, copy=True) for name in meta["names"]}
+    training.network.load_state_dict(_below(tensors, "state/"))
+    edge_score, weight_score = _unpack_scores(tensors, "scores")
+    gradients = _below(tensors, "gradient_sum/")
+    training.begin_stage(
+        meta["stage"],
+        soft_edges=edge_score is not None,
+        soft_weights=bool(weight_score),
+        sum_gradients=bool(gradients),
+        regrow=meta["regrow"],
+        extra=_below(tensors, "extra/"),
+        target=None if meta["target"] is None else (meta["target"][0], meta["target"][1]),
+        weight_decay=meta["weight_decay"],
+        l1=(meta["l1"][0], meta["l1"][1]),
+    )
+    with torch.no_grad():
+        if training.edge_score is not None and edge_score is not None:
+            training.edge_score.copy_(edge_score)
+        for name, value in weight_score.items():
+            training.weight_score[name].copy_(value)
+        for name, value in gradients.items():
+            training.gradient_sum[name].copy_(value)
+    training.memory = _below(tensors, "memory/")
+    training.apply(_unpack_masks(tensors, "masks"))
+    for index, parameter in enumerate(training.optimizer):
+        state = _below(tensors, f"adam/{index}/")
+        if state:
+            training.optimizer.state[parameter] = state
+    training.epoch = meta["epoch"]
+    training.history = [EpochRecord(**dict(zip(_FIELDS, row, strict=True))) for row in meta["history"]]
+    training.best = unpack_snapshot(_below(tensors, "best/"), meta["best"]) if "best" in meta else None
+
+
+def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
+    """A snapshot alone, for the result of a finished phase."""
+    tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
+    tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
+    tensors = own_copies(tensors)
+    meta = {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "round": snapshot.round}
+    return tensors, {**meta, "names": list(tensors)}
+
+
+def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
+    """The inverse of `pack_snapshot`."""
+    tensors = {name: tensors[name] for name in meta["names"]}
+    edge_score, weight_score = _unpack_scores(tensors, "scores")
+    return Snapshot(
+        epoch=meta["epoch"],
+        scores=Scores(**meta["scores"]),
+        state=_below(tensors, "state/"),
+        masks=_unpack_masks(tensors, "masks"),
+        edge_score=edge_score,
+        weight_score=weight_score,
+        round=meta["round"],
+    )
+
+
+_FIELDS = tuple(EpochRecord.__dataclass_fields__)
+
+
+def _below(tensors: Tensors, prefix: str) -> Tensors:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _masks(prefix: str, masks: Masks) -> Tensors:
+    weights = {f"{prefix}/weights/{name}": mask.kept for name, mask in masks.weights.items()}
+    return {f"{prefix}/edges": masks.edges.kept, **weights}
+
+
+def _unpack_masks(tensors: Tensors, prefix: str) -> Masks:
+    weights = _below(tensors, f"{prefix}/weights/")
+    return Masks(
+        edges=Mask(tensors[f"{prefix}/edges"].cpu()),
+        weights={name: Mask(kept.cpu()) for name, kept in weights.items()},
+    )
+
+
+def _scores(prefix: str, edges: Tensor | None, weights: Tensors) -> Tensors:
+    edge = {} if edges is None else {f"{prefix}/edges": edges}
+    return edge | {f"{prefix}/weights/{name}": value for name, value in weights.items()}
+
+
+def _unpack_scores(tensors: Tensors, prefix: str) -> tuple[Tensor | None, Tensors]:
+    return tensors.get(f"{prefix}/edges"), _below(tensors, f"{prefix}/weights/")

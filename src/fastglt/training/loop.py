@@ -1,0 +1,314 @@
+"""The only training loop: one network under hard masks, with or without soft ones, epoch by epoch.
+
+A `Training` is the whole state of a run. It can be written down after any epoch and read back, and goes
+on bit for bit as if nothing had happened: every epoch draws its random numbers from a seed of its own.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fastglt.errors import InputError, require
+from fastglt.kernels import places, zero_outside
+from fastglt.kernels.optimizer import Adam, Limits, Product
+from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
+from fastglt.models.base import Network
+from fastglt.system.seeds import derive, own_random_state, set_random_state
+from fastglt.tasks.node_classification import Task
+from fastglt.training.distillation import Teacher
+from fastglt.training.hooks import Hooks
+from fastglt.training.records import EpochRecord, Scores, Snapshot
+
+if TYPE_CHECKING:
+    from fastglt.methods.base import Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How weights are trained."""
+
+    lr: float = 0.001  # Adam's, for weights and soft masks alike
+    weight_decay: float = 5e-4  # of weights, not of soft masks
+
+    def __post_init__(self) -> None:
+        require("be positive", lr=self.lr)
+        require("not be negative", weight_decay=self.weight_decay)
+
+
+class Training:
+    """A network, its masks, its optimiser and what has happened so far.
+
+    The weights that a mask removes are zero and stay zero, with no optimiser state, so that the network
+    itself is the sparse network and a weight that returns starts afresh. A stage that lets weights `regrow` leaves
+    them their optimiser state. With a `teacher`, every epoch of every stage is taught by it.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        task: Task,
+        recipe: Recipe,
+        *,
+        seed: int,
+        masks: Masks | None = None,
+        teacher: Teacher | None = None,
+    ) -> None:
+        self.network, self.teacher = copy.deepcopy(network).to(task.y.device), teacher
+        self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
+        self.hooks = Hooks()
+        self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
+        lay_side_by_side(self.weights)  # they are ranked as one
+        self._places = {name: _places_of(weight, self.network) for name, weight in self.weights.items()}
+        self.edge_score: Tensor | None = None
+        self.weight_score: dict[str, Tensor] = {}
+        self.gradient_sum: dict[str, Tensor] = {}
+        self.memory: dict[str, Tensor] = {}  # what the method remembers from epoch to epoch
+        self.rounds: list[Snapshot] = []  # tickets on the way, sparser and sparser
+        self.epoch, self.stage = 0, "train"
+        self.target: tuple[int, int] | None = None  # (edges, weights) kept: only such epochs can be the best
+        self.best: Snapshot | None = None
+        self.history: list[EpochRecord] = []
+        self._kept_weights: dict[str, Tensor] = {}
+        self.begin_stage("train")
+        self.masks = Masks.full(task.graph.num_edges, network.weight_shapes)
+        self.graph = task.graph
+        self.apply(masks or self.masks)
+
+    def begin_stage(
+        self,
+        name: str,
+        *,
+        soft_edges: bool = False,
+        soft_weights: bool = False,
+        sum_gradients: bool = False,
+        regrow: bool = False,
+        target: tuple[int, int] | None = None,
+        weight_decay: float | None = None,
+        l1: tuple[float, float] = (0.0, 0.0),
+        extra: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Start anew with a fresh optimiser and no best epoch; soft scores of edges that exist already go on.
+
+        With `regrow`, pruned weights are trained too, and the method prunes anew after each step. The l1 terms pull
+        the soft scores of edges and of weights towards zero. `extra` tensors are trained beside the weights,
+        without decay.
+        """
+        self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
+        self.stage, self.target, self.best, self.regrow, self.l1 = name, target, None, regrow, l1
+        device = self.task.y.device
+        copies = {key: part.detach().to(device, copy=True) for key, part in (extra or {}).items()}
+        self.extra = {key: part.requires_grad_() for key, part in copies.items()}
+        if not soft_edges:
+            self.edge_score = None
+        elif self.edge_score is None:
+            self.edge_score = torch.ones(
+                self.task.graph.num_edges, dtype=torch.float32, device=device, requires_grad=True
+            )
+        weights = self.weights
+        self.weight_score = {n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights}
+        self.gradient_sum = zeros_side_by_side(weights) if sum_gradients else {}
+        self._soft = {name: Product(weights[name], score, l1=l1[1]) for name, score in self.weight_score.items()}
+        edges = [] if self.edge_score is None else [self.edge_score]
+        groups: list[tuple[Iterable[Tensor], float]] = [
+            (self.network.parameters(), self.weight_decay),
+            ([*self.weight_score.values(), *edges, *self.extra.values()], 0.0),
+        ]
+        self.optimizer = Adam(groups, lr=self.recipe.lr)
+        self._zero_pruned()
+
+    def end_stage(self) -> None:
+        """Forget the optimiser's moments and the best epoch, which the next stage starts without."""
+        self.optimizer.state.clear()
+        self.best = None
+
+    def rewind(self) -> None:
+        """Back to Θ0 under the masks in force, without soft scores; the next stage brings a fresh optimiser."""
+        self.network.load_state_dict(self._start.state_dict())
+        self.edge_score, self.weight_score, self._soft = None, {}, {}
+        self.end_stage()
+        self.apply(self.masks)
+
+    def end_round(self, number: int) -> None:
+        """Keep the best epoch as the ticket of a round (from 1); the search goes on to a sparser one."""
+        assert self.best is not None, "the round has been trained"
+        self.best = replace(self.best, round=number)
+        self.rounds.append(self.best)
+
+    def run_epoch(self, hooks: Hooks) -> None:
+        """One step on the training nodes, then a look at validation and test."""
+        self.hooks, train = hooks, self.task.train
+        set_random_state(derive(self.seed, "epoch", self.epoch), self.task.y.device)
+        self.network.train()
+        wanted = hooks.wants_all_nodes(self)
+        everybody = wanted or self.teacher is not None
+        logits = self.logits(None if everybody else train)
+        own = logits[train] if everybody else logits
+        loss = self.task.loss(own, train)
+        extra = hooks.extra_loss(self, logits if wanted else own)
+        loss = loss if extra is None else loss + extra
+        loss = loss if self.teacher is None else loss + self.teacher.loss(logits)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise InputError(
+                f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower learning rate"
+            )
+        loss.backward()  # type: ignore[no-untyped-call]
+        hooks.before_step(self)
+        self.optimizer.step(self._soft.values(), self._finish_gradients())
+        hooks.after_step(self)
+        self.epoch += 1
+        self._consider(value)
+
+    def logits(self, nodes: Tensor | None) -> Tensor:
+        """Class scores of some nodes (None: of all), under the hard and soft masks of the moment."""
+        score, weights = self.hooks.soften(self)
+        if score is not None and self.graph is not self.task.graph:
+            score = score.index_select(0, self._edge_ids)
+        if not weights:
+            return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
+        given = {place: value for name, value in weights.items() for place in self._places[name]}
+        inputs = (self.task.x, self.graph, score, nodes)
+        return functional_call(self.network, given, inputs, tie_weights=False)  # type: ignore[no-any-return]
+
+    @property
+    def soft_weights(self) -> dict[str, Tensor]:
+        """Each weight matrix times its soft mask, where they are trained."""
+        for product in self._soft.values():
+            product.refresh()
+        return {name: product.value for name, product in self._soft.items()}
+
+    def evaluate(self) -> Scores:
+        """Validation and test scores of the network as it is."""
+        task = self.task
+        self.network.eval()
+        with torch.no_grad():
+            val, test = torch.tensor_split(self.logits(task.judged), [task.val.numel()])
+        return Scores(
+            val=task.score(val, task.val),
+            val_loss=float(task.loss(val, task.val)),
+            test=task.score(test, task.test),
+        )
+
+    def revise(self, masks: Masks) -> None:
+        """Change the hard masks between two epochs, and note in the history what went and what returned."""
+        edges = Mask.difference(self.masks.edges, masks.edges)
+        weights = [Mask.difference(self.masks.weights[name], mask) for name, mask in masks.weights.items()]
+        self.apply(masks)
+        if self.history:
+            self.history[-1] = replace(
+                self.history[-1],
+                edges_dropped=edges[0],
+                edges_grown=edges[1],
+                weights_dropped=sum(dropped for dropped, _ in weights),
+                weights_grown=sum(grown for _, grown in weights),
+            )
+
+    def apply(self, masks: Masks) -> None:
+        """Put hard masks in force: pruned edges leave the graph, pruned weights are zero.
+
+        So are their moments, unless they may regrow at any step.
+        """
+        for name, mask in masks.weights.items():
+            if mask.shape != tuple(self.weights[name].shape):
+                raise InputError(
+                    f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})"
+                )
+        device = self.task.y.device
+        if masks.edges != self.masks.edges:
+            self.graph = self.task.graph.prune(masks.edges)
+        self.masks = masks
+        self._edge_ids = places(masks.edges.kept).to(device)
+        self._kept_weights = {
+            name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
+        }
+        self._zero_pruned()
+        if self.edge_score is not None:
+            for moment in self._moments(self.edge_score):
+                moment.mul_(masks.edges.kept.to(device))
+
+    @torch.no_grad()
+    def _zero_pruned(self) -> None:
+        for name, kept in self._kept_weights.items():
+            for tensor in (self.weights[name], *([] if self.regrow else self._moments(self.weights[name]))):
+                zero_outside(tensor, kept)
+
+    def measure(self, stage: str) -> None:
+        """Look at the network once more without training it, after masks changed at the very end."""
+        self.stage = stage
+        self._consider(self.history[-1].loss if self.history else float("nan"))
+
+    def _consider(self, loss: float) -> None:
+        scores = self.evaluate()
+        masks = self.masks
+        self.history.append(
+            EpochRecord(
+                epoch=self.epoch,
+                stage=self.stage,
+                loss=loss,
+                graph_sparsity=masks.graph_sparsity,
+                weight_sparsity=masks.weight_sparsity,
+                **asdict(scores),
+            )
+        )
+        eligible = self.target is None or self.target == (masks.edges.count, masks.weights_kept)
+        if eligible and (self.best is None or scores.better_than(self.best.scores)):
+            self.best = None  # its tensors make room for the new ones
+            self.best = Snapshot(
+                epoch=self.epoch,
+                scores=scores,
+                state={name: value.detach().clone() for name, value in self.network.state_dict().items()},
+                masks=masks,
+                edge_score=None if self.edge_score is None else self.edge_score.detach().clone(),
+                weight_score={name: m.detach().clone() for name, m in self.weight_score.items()},
+            )
+
+    def _finish_gradients(self) -> dict[Tensor, Limits]:
+        """Pull soft edge scores; returns where weights may move, and what the method wants summed."""
+        if self.edge_score is not None and self.edge_score.grad is not None and self.l1[0] > 0:
+            self.edge_score.grad.add_(self.edge_score.detach().sign(), alpha=self.l1[0])
+        for name, product in self._soft.items():
+            if product.value.grad is not None and name in self._movable:
+                product.value.grad.mul_(self._movable[name])
+        return {
+            weight: (self._movable.get(name), self.gradient_sum.get(name)) for name, weight in self.weights.items()
+        }
+
+    @property
+    def _movable(self) -> dict[str, Tensor]:
+        """Where the weights of pruned matrices may move."""
+        return {} if self.regrow else self._kept_weights
+
+    def _moments(self, parameter: Tensor) -> list[Tensor]:
+        state = self.optimizer.state.get(parameter, {})
+        return [state[key] for key in ("exp_avg", "exp_avg_sq") if key in state]
+
+
+def _places_of(weight: Tensor, network: nn.Module) -> tuple[str, ...]:
+    """Where modules hold a weight, each of them once: PyTorch would not give a place back that it took twice."""
+    found = []
+    for prefix, owner in network.named_modules():
+        found += [f"{prefix}.{name}".lstrip(".") for name, value in owner._parameters.items() if value is weight]
+    return tuple(found)
+
+
+def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:
+    """Run a method to its end; returns the network at its best epoch. The caller's random state is kept."""
+    with own_random_state(training.task.y.device):
+        if training.epoch == 0:
+            set_random_state(derive(training.seed, "begin"), training.task.y.device)
+            method.begin(training)
+        while not method.finished(training):
+            training.run_epoch(method)
+            method.after_epoch(training)
+            if after_epoch is not None:
+                after_epoch(training)
+    if training.best is None:
+        rule = "a search must end with an epoch under masks of exactly the target counts"
+        raise InputError(f"{rule} (got none from method '{method.name}'); cut to them before its last stage")
+    return training.best

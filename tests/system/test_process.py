@@ -1,0 +1,49 @@
+"""What a process says of its memory."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fastglt.system.process import is_out_of_memory, peak_memory
+
+MB = 2**20
+ASK = "from fastglt.system.process import peak_memory; print(peak_memory())"
+GIVE_BACK = "block = bytearray(b'x') * 200_000_000; del block; "
+
+
+def answer(code: str) -> int:
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def test_the_peak_stays_when_memory_is_given_back() -> None:
+    assert 300 * MB > answer(GIVE_BACK + ASK) > 190 * MB
+
+
+def test_the_memory_of_the_parent_is_not_the_childs() -> None:
+    block = np.ones(200 * MB, dtype=np.uint8)
+    assert 1 * MB < answer(ASK) < 100 * MB
+    assert block.all()
+
+
+def test_without_linux_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_there(*arguments: object) -> None:
+        raise FileNotFoundError
+
+    here = peak_memory()
+    monkeypatch.setattr("fastglt.system.process.Path.open", not_there)
+    assert peak_memory() >= here - 64 * MB
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+    ],
+)
+def test_errors_that_say_memory_is_used_up(error: BaseException, answer: bool) -> None:
+    assert is_out_of_memory(error) is answer
