@@ -30,10 +30,10 @@ from fastglt.methods.parts.ranking import edge_agreement, lowest
 from fastglt.methods.settings import budget_for
 from fastglt.runs.experiment import Experiment
 from fastglt.training.loop import Training, train
-from fastglt.training.outputs import class_scores
+from fastglt.training.outputs import network_outputs
 
 PARTS = {  # names in `fastglt.methods.parts.agreement`
-    "class_scores_and_support": "predictions on the whole graph, and each edge's support",
+    "network_outputs_and_support": "predictions on the whole graph, and each edge's support",
     "edge_agreement": "their agreement along edges",
     "edge_standing": "each edge's standing",
     "keep_forests": "the forest and the cut",
@@ -99,7 +99,7 @@ def precision(training: Training, method: Method, every: int) -> None:
     def after_epoch(training: Training) -> None:
         if training.epoch % every and training.epoch != method.budget.oneshot_epochs:
             return
-        strength = edge_agreement(graph, class_scores(training, whole=True))
+        strength = edge_agreement(graph, network_outputs(training, whole=True))
         standing = edge_standing(graph.edges, strength, graph.num_nodes)
         kept = (~between)[training.masks.edges.kept].double().mean()
         shown = f"{told_apart(strength)} | {told_apart(standing)} | {100 * kept:.1f} %"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout, relu
 
-from fastglt.bench.runs import Run, interleaved
+from fastglt.bench.runs import SteppedSearch, interleaved
 from fastglt.kernels import set_threads
 from fastglt.methods import UGS, Budget, Targets
 from fastglt.methods.settings.published import options_for
@@ -30,10 +30,10 @@ _FOREVER = 10**9  # epochs: a stage that does not end while it is measured
 class DenseUGS:
     """The step written plainly; everything N×N is dense."""
 
-    def __init__(self, run: Run, method: UGS, *, as_published: bool) -> None:
+    def __init__(self, run: SteppedSearch, method: UGS, *, as_published: bool) -> None:
         training, self.method, self.as_published = run.training, method, as_published
         task, graph = training.task, training.task.graph
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
         self.y, self.train, self.val, self.test = task.y, task.train, task.val, task.test
         self.x, nodes, (source, target) = task.x.dense, graph.num_nodes, graph.edges
         self.adjacency = torch.zeros(nodes, nodes)
@@ -41,10 +41,12 @@ class DenseUGS:
         scale = (self.adjacency.sum(1) + 1).rsqrt()
         self.norm, self.loops = scale[:, None] * scale, torch.eye(nodes)
         self.edge_mask = torch.ones(nodes, nodes)
-        self.edge_mask[source, target] = self.edge_mask[target, source] = training.edge_score.detach()
+        self.edge_mask[source, target] = self.edge_mask[target, source] = training.soft_edge_mask.detach()
         self.edge_mask.requires_grad_()
         names = ("layer1", "layer2")
-        copies = {name: value.detach().clone().requires_grad_() for name, value in training.weight_score.items()}
+        copies = {
+            name: value.detach().clone().requires_grad_() for name, value in training.soft_weight_masks.items()
+        }
         self.weight_masks = [copies[f"{name}.weight"] for name in names]
         own = {name: value.detach().clone() for name, value in training.network.named_parameters()}
         self.weights = [own[f"{name}.weight"].requires_grad_() for name in names]
@@ -95,7 +97,7 @@ def main() -> None:
     method = UGS(targets=targets, round_epochs=_FOREVER, **options)
     device = prepared.task.y.device
     with own_random_state(device):
-        ours = Run(prepared.network, prepared.task, method, seed=0)
+        ours = SteppedSearch(prepared.network, prepared.task, method, seed=0)
         dense = {
             "dense N×N as published": DenseUGS(ours, method, as_published=True),
             "dense N×N at its leanest": DenseUGS(ours, method, as_published=False),

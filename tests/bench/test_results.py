@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastglt import InputError, MachineError
-from fastglt.bench.results import Results, machine
+from fastglt.bench.results import Measurements, machine
 
 ABOUT = {"machine": {"cpu": "abacus"}, "command": "train", "settings": {"hidden": 8, "repeats": 5}}
 ROW = {"dataset": "cora", "model": "gcn", "ours_ms": 1.5}
@@ -14,11 +14,11 @@ ROW = {"dataset": "cora", "model": "gcn", "ours_ms": 1.5}
 
 def test_rows_are_kept_as_soon_as_they_are_there(tmp_path: Path) -> None:
     path = tmp_path / "new" / "rows.json"
-    results = Results(path, ABOUT)
+    results = Measurements(path, ABOUT)
     assert json.loads(path.read_text()) == {**ABOUT, "rows": []}
     results.add(ROW)
     assert json.loads(path.read_text()) == {**ABOUT, "rows": [ROW]}
-    again = Results(path, ABOUT)
+    again = Measurements(path, ABOUT)
     assert again.find(dataset="cora", model="gcn") == ROW
     assert again.find(dataset="cora", model="gat") is None
     assert again.document([ROW]) == {**ABOUT, "rows": [ROW]}
@@ -26,7 +26,7 @@ def test_rows_are_kept_as_soon_as_they_are_there(tmp_path: Path) -> None:
 
 def test_without_a_file_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    results = Results(None, ABOUT)
+    results = Measurements(None, ABOUT)
     results.add(ROW)
     assert results.find(dataset="cora", model="gcn") == ROW
     assert list(tmp_path.iterdir()) == []
@@ -44,10 +44,10 @@ def test_without_a_file_nothing_is_written(tmp_path: Path, monkeypatch: pytest.M
 def test_rows_that_were_measured_differently_are_left_alone(
     tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
-    Results(tmp_path / "rows.json", ABOUT).add(ROW)
+    Measurements(tmp_path / "rows.json", ABOUT).add(ROW)
     before = (tmp_path / "rows.json").read_bytes()
     with pytest.raises(InputError, match=f"measured differently: {message}; choose another --out"):
-        Results(tmp_path / "rows.json", {**ABOUT, **changed})
+        Measurements(tmp_path / "rows.json", {**ABOUT, **changed})
     assert (tmp_path / "rows.json").read_bytes() == before
 
 
@@ -57,16 +57,16 @@ def test_rows_that_were_measured_differently_are_left_alone(
 def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine").write_text(text)
     with pytest.raises(InputError, match="must be a new file or one of `fastglt bench`"):
-        Results(tmp_path / "mine", ABOUT)
+        Measurements(tmp_path / "mine", ABOUT)
     assert (tmp_path / "mine").read_text() == text
 
 
 def test_a_place_where_nothing_can_be_written_is_noticed_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="cannot write"):
-        Results(tmp_path / "file" / "rows.json", ABOUT)
+        Measurements(tmp_path / "file" / "rows.json", ABOUT)
     with pytest.raises(MachineError, match="it is a folder"):
-        Results(tmp_path, ABOUT)
+        Measurements(tmp_path, ABOUT)
 
 
 def test_the_machine_is_described() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from fastglt.bench.runs import Run, interleaved, seconds, stock_runs, warm_up
+from fastglt.bench.runs import SteppedSearch, interleaved, seconds, stock_runs, warm_up
 from fastglt.system.seeds import own_random_state
 from fastglt.training.loop import Training, train
 
@@ -69,7 +69,7 @@ def test_a_run_is_the_training_loop_bit_for_bit(method: str) -> None:
     wanted = Training(prepared.network, prepared.task, prepared.method.budget.recipe, seed=0)
     train(wanted, prepared.method)
     with own_random_state(CPU):
-        run = Run(prepared.network, prepared.task, prepared.method, seed=0)
+        run = SteppedSearch(prepared.network, prepared.task, prepared.method, seed=0)
         while not run.finished:
             torch.rand(1)  # others draw random numbers in between
             run.epoch()

@@ -32,12 +32,12 @@ def test_the_stages_are_those_of_a_search() -> None:
             run.epoch()
     soft, hard, dense = (stages[name].training for name in ("soft", "hard", "dense"))
     assert soft.stage == "oneshot"
-    assert soft.edge_score is not None
-    assert set(soft.weight_score) == set(soft.weights)
+    assert soft.soft_edge_mask is not None
+    assert set(soft.soft_weight_masks) == set(soft.weights)
     assert soft.masks.weight_sparsity == soft.masks.graph_sparsity == 0
     assert hard.stage == "denoise"
-    assert hard.edge_score is not None
+    assert hard.soft_edge_mask is not None
     assert set(hard.gradient_sum) == set(hard.weights)
     assert hard.masks.weight_sparsity == pytest.approx(intermediate_sparsity(0.9), abs=0.01)
     assert hard.masks.graph_sparsity == pytest.approx(intermediate_sparsity(0.2), abs=0.01)
-    assert (dense.edge_score, dense.weight_score, dense.masks.weight_sparsity) == (None, {}, 0)
+    assert (dense.soft_edge_mask, dense.soft_weight_masks, dense.masks.weight_sparsity) == (None, {}, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastglt.data import load
 from fastglt.data.base import Ints
-from fastglt.data.synthetic import Recipe
+from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError
 
 
@@ -26,7 +26,7 @@ def homophily(edges: Ints, labels: Ints) -> float:
 )
 def test_the_graph_is_as_ordered(nodes: int, edges: int, classes: int, share: float, seed: int) -> None:
     try:
-        recipe = Recipe(nodes=nodes, edges=edges, features=5, classes=classes, homophily=share, seed=seed)
+        recipe = SyntheticGraph(nodes=nodes, edges=edges, features=5, classes=classes, homophily=share, seed=seed)
     except InputError:
         assume(False)
     parts = recipe.parts(None, split_seed=0)
@@ -72,7 +72,7 @@ def test_there_are_hubs_and_the_features_are_sparse_and_tell_the_class() -> None
 
 def test_a_million_edges_take_seconds() -> None:
     start = time.perf_counter()
-    parts = Recipe(nodes=100_000, edges=1_000_000, features=8).parts(None, split_seed=0)
+    parts = SyntheticGraph(nodes=100_000, edges=1_000_000, features=8).parts(None, split_seed=0)
     assert parts.edges.shape == (2, 2_000_000)
     assert time.perf_counter() - start < 20
 

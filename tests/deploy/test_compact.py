@@ -84,7 +84,7 @@ def reference(ticket: Ticket, data: Data, model: nn.Module) -> Tensor:
     network.module.load_state_dict(dict(ticket.weights))
     graph = Graph.from_data(data).prune(ticket.masks.edges)
     with torch.no_grad():
-        found: Tensor = network.eval()(Features(data.x), graph, ticket.edge_scores)
+        found: Tensor = network.eval()(Features(data.x), graph, ticket.soft_edge_mask)
     return found
 
 

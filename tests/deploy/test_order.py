@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fastglt import InputError, compile_ticket, find_ticket
 from fastglt.deploy import layouts
-from fastglt.deploy.layouts import STRIPS, SUMS_FIRST, WHOLE_ROWS, DenseRows, fastest, in_order
+from fastglt.deploy.layouts import STRIPS, SUMS_FIRST, WHOLE_ROWS, StoredDenseRows, fastest, in_order
 from fastglt.deploy.predictor import Predictor
 from fastglt.deploy.programs import FixedMessages, Program
 from fastglt.graphs.features import Features
@@ -110,7 +110,7 @@ def test_sums_are_taken_once_and_only_of_features_that_are_read(monkeypatch: pyt
         assert_same(predictor)
     assert taken == [(7, 8)]
     (rows,) = predictor._rows
-    assert isinstance(rows, DenseRows)
+    assert isinstance(rows, StoredDenseRows)
     assert rows.weight is None  # the columns themselves, without a product
     assert rows.product() is rows.x
 

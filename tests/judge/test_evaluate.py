@@ -12,7 +12,7 @@ from torch import nn
 from torch_geometric import nn as pyg
 
 from fastglt import GCN, InputError, Ticket, evaluate, find_ticket
-from fastglt.judge.evaluate import Contest, Memory
+from fastglt.judge.evaluate import Contest, Ledger
 from fastglt.methods import METHODS, Budget
 from fastglt.tasks.node_classification import Task
 from fastglt.tickets.networks import fresh_start, restore_start
@@ -177,22 +177,23 @@ def test_the_searchs_weights_score_as_the_search_said(method: str) -> None:
 def test_so_do_those_of_users_models(name: str) -> None:
     model = seeded(USER_MODELS[name])
     found = quick_ticket(model, isolated=False)
-    assert found.edge_scores is not None
+    assert found.soft_edge_mask is not None
     assert contest(found, model).search_scores() == found.scores
 
 
 def test_the_edges_scores_are_not_idle(ticket: Ticket) -> None:
-    assert ticket.edge_scores is not None
-    upside_down = replace(ticket, edge_scores=-3 * ticket.edge_scores)
+    assert ticket.soft_edge_mask is not None
+    upside_down = replace(ticket, soft_edge_mask=-3 * ticket.soft_edge_mask)
     found = contest(upside_down).search_scores()
     assert found["search_val"] != ticket.scores["search_val"]
     assert found["search_unweighted_val"] == ticket.scores["search_unweighted_val"]
     assert (
-        contest(replace(ticket, edge_scores=None)).search_scores()["search_test"] == found["search_unweighted_test"]
+        contest(replace(ticket, soft_edge_mask=None)).search_scores()["search_test"]
+        == found["search_unweighted_test"]
     )
 
 
-class Remembers(Memory):
+class Remembers(Ledger):
     def __init__(self) -> None:
         self.known: dict[str, float] = {}
 
@@ -203,7 +204,7 @@ class Remembers(Memory):
         self.known[str(sorted(settings.items()))] = result.best.scores.test
 
 
-def trained(contest: Contest, seeds: list[int], memory: Memory) -> tuple[Any, list[str]]:
+def trained(contest: Contest, seeds: list[int], memory: Ledger) -> tuple[Any, list[str]]:
     phases: list[str] = []
 
     def progress(phase: str, training: Training, epochs: int) -> None:
@@ -237,7 +238,7 @@ def starts(ticket: Ticket, model: Any, seeds: list[int], **options: Any) -> list
     """The digest of the initial weights of each training."""
     found: list[str] = []
 
-    class Looks(Memory):
+    class Looks(Ledger):
         def recall(self, settings: dict[str, Any]) -> float | None:
             found.append(settings["initial"])
             return None
@@ -312,7 +313,7 @@ class TestDistilled:
         return quick_ticket(distill=2.0)
 
     def test_three_sides_and_two_verdicts(self, ticket: Ticket) -> None:
-        first, phases = trained(contest(ticket), [0], Memory())
+        first, phases = trained(contest(ticket), [0], Ledger())
         assert phases == ["dense, seed 0", "ticket, seed 0", "dense distilled, seed 0"]
         assert first.dense_scores == (ticket.scores["teacher_test"],)
         assert first.ticket_scores == (ticket.scores["isolated_test"],)

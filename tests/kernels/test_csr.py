@@ -1,7 +1,7 @@
 import torch
 from torch import Tensor
 
-from fastglt.kernels import CSR, places
+from fastglt.kernels import CSR, true_indices
 from tests.kernels.references import by_pattern, csr_of
 
 
@@ -47,7 +47,7 @@ def test_narrow_pointers_have_the_type_of_the_indices() -> None:
 def test_select_is_the_pattern_of_what_is_left(pattern: Tensor) -> None:
     keep = torch.arange(int(pattern.sum())) % 3 != 1
     left = torch.zeros_like(pattern).masked_scatter(pattern, keep)
-    assert_same_pattern(csr_of(pattern).select(places(keep)), csr_of(left))
+    assert_same_pattern(csr_of(pattern).select(true_indices(keep)), csr_of(left))
 
 
 @by_pattern

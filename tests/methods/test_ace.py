@@ -62,9 +62,12 @@ class TestComplement:
         assert training.stage == "erase"
         for part, size in zip(("edges", "weights"), sizes, strict=True):
             key = f"size of {part}"
-            assert (key in training.memory) == (size is not None)
-            assert size is None or torch.equal(training.memory[key], size)
-        edges, weights = training.memory["edges"], unflatten(training.memory["weights"], training.weights)
+            assert (key in training.method_state) == (size is not None)
+            assert size is None or torch.equal(training.method_state[key], size)
+        edges, weights = (
+            training.method_state["edges"],
+            unflatten(training.method_state["weights"], training.weights),
+        )
         masks = Masks(edges=Mask(edges), weights={name: Mask(part) for name, part in weights.items()})
         return training, masks, network
 
@@ -77,8 +80,8 @@ class TestComplement:
             assert torch.equal(training.masks.weights[name].kept, ~mask.kept)
             start = network.get_parameter(name).detach()
             assert torch.equal(training.weights[name].detach(), start * ~mask.kept)
-        assert training.edge_score is not None
-        assert set(training.weight_score) == set(masks.weights)
+        assert training.soft_edge_mask is not None
+        assert set(training.soft_weight_masks) == set(masks.weights)
 
     def test_the_history_tells_of_the_cut_and_not_of_the_complement(self) -> None:
         training, _, _ = self.erasing(0.5, 0.8)
@@ -88,10 +91,10 @@ class TestComplement:
     def test_what_is_not_pruned_stays_whole(self) -> None:
         training, masks, _ = self.erasing(0.0, 0.8)
         assert (masks.edges.count, training.masks.edges.count) == (60, 60)
-        assert training.edge_score is None
+        assert training.soft_edge_mask is None
         training, masks, _ = self.erasing(0.5, 0.0)
         assert (masks.weights_kept, training.masks.weights_kept) == (120, 120)
-        assert training.weight_score == {}
+        assert training.soft_weight_masks == {}
 
     def test_so_does_a_matrix_that_lost_nothing(self) -> None:
         training, method = training_of(), ace(0.5, 0.8)
@@ -111,17 +114,17 @@ class TestSwap:
         training.run_epoch(method)
         edges = chosen(*range(30), of=60) if graph else torch.ones(60, dtype=torch.bool)
         set_masks(training, edges, chosen(*range(40), of=120))
-        training.memory = {
+        training.method_state = {
             "size of edges": torch.arange(60.0) + 1,  # the weakest kept ones come first
             "size of weights": -(torch.arange(120.0) - 200),  # the weakest kept ones come last
         }
         method.enter(training, "erase", 1)
         with torch.no_grad():
-            if training.edge_score is not None:
-                training.edge_score.copy_(-torch.arange(60.0))  # by size, the last ones are the best
-                training.edge_score[45] = 1000
+            if training.soft_edge_mask is not None:
+                training.soft_edge_mask.copy_(-torch.arange(60.0))  # by size, the last ones are the best
+                training.soft_edge_mask[45] = 1000
             for name, part in unflatten((torch.arange(120.0) - 70).abs(), training.weights).items():
-                training.weight_score[name].copy_(100 - part)  # the nearer to 70 the better
+                training.soft_weight_masks[name].copy_(100 - part)  # the nearer to 70 the better
         training.measure("erase")
         method.leave(training, "erase", 1)
         return training
@@ -139,14 +142,14 @@ class TestSwap:
         assert counts(training.masks) == (30, 40)
         last = training.history[-1]
         assert (last.edges_dropped, last.edges_grown, last.weights_dropped, last.weights_grown) == (3, 3, 4, 4)
-        assert training.memory == {}
+        assert training.method_state == {}
 
     def test_the_fewer_ones_decide_how_many(self) -> None:
         training, method = training_of(), ace(0.5, 0.8, swap_share=0.1)
         method.begin(training)
         training.run_epoch(method)
         sizes = {"size of edges": torch.ones(60), "size of weights": torch.ones(120)}
-        training.memory = sizes
+        training.method_state = sizes
         set_masks(training, chosen(*range(50), of=60), chosen(*range(20), of=120))
         method.enter(training, "erase", 1)
         training.run_epoch(method)

@@ -11,7 +11,7 @@ from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import AdaGLT, Budget
-from fastglt.methods.adaglt import UNIT, edge_scores, step
+from fastglt.methods.adaglt import UNIT, edge_strengths, step
 from fastglt.models import GCN
 from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, both_ways, columns, counts, method_of, randn, toy_task, training_of
@@ -72,11 +72,11 @@ class TestEdgeScores:
         training, _ = self.scored(both_ways(self.PAIRS), [1.0])
         deviation = math.sqrt((4 + 1 + 0 + 9) / 4)
         expected = [value / (3 * deviation) for value in (-2, -1, 0, 3)]  # 1, 2, 3, 6 have the mean 3
-        assert edge_scores(training).tolist() == pytest.approx(expected)
+        assert edge_strengths(training).tolist() == pytest.approx(expected)
 
     def test_a_hidden_unit_is_silent_below_zero(self) -> None:
         training, _ = self.scored(both_ways(self.PAIRS), [1.0], bias=-2.5)  # -1.5, -0.5, 0.5 and 3.5
-        scores = edge_scores(training).detach()
+        scores = edge_strengths(training).detach()
         assert scores[0] == scores[1]
         assert float((scores[3] - scores[0]) / (scores[2] - scores[0])) == pytest.approx(7)
 
@@ -84,7 +84,7 @@ class TestEdgeScores:
         training, _ = self.scored(columns([*self.PAIRS, (1, 0)]), [1.0, 10.0])
         # In order 0→1, 0→2, 1→0, 1→2, 2→3: tail + 10·head.
         raw = torch.tensor([10.0, 20, 1, 21, 42])
-        torch.testing.assert_close(edge_scores(training), (raw - raw.mean()) / (3 * raw.std(correction=0)))
+        torch.testing.assert_close(edge_strengths(training), (raw - raw.mean()) / (3 * raw.std(correction=0)))
 
     def test_the_lowest_scores_go(self) -> None:
         training, method = self.scored(both_ways(self.PAIRS), [-1.0], bias=9.0)  # 8, 7, 6, 3
@@ -103,14 +103,14 @@ class TestEdgeScores:
         ends, weight, before = training.extra["scorer/ends"], randn(graph.num_edges), torch.get_num_threads()
         torch.set_num_threads(2)
         try:
-            first, *others = (torch.autograd.grad(edge_scores(training) @ weight, ends)[0] for _ in range(10))
+            first, *others = (torch.autograd.grad(edge_strengths(training) @ weight, ends)[0] for _ in range(10))
         finally:
             torch.set_num_threads(before)
         assert all(torch.equal(first, other) for other in others)
 
     def test_edges_without_any_difference_have_scores(self) -> None:
         training, _ = self.scored(both_ways(self.PAIRS), [0.0])
-        assert edge_scores(training).tolist() == [0, 0, 0, 0]
+        assert edge_strengths(training).tolist() == [0, 0, 0, 0]
 
 
 def by_hand(weight_sparsity: float = 0.5, **options: Any) -> tuple[Training, AdaGLT]:
@@ -120,7 +120,7 @@ def by_hand(weight_sparsity: float = 0.5, **options: Any) -> tuple[Training, Ada
     )
     method = adaglt(0.0, weight_sparsity, threshold_lr=BUDGET.lr, **options)
     method.begin(training)
-    training.memory[UNIT] = torch.tensor(1.0)
+    training.method_state[UNIT] = torch.tensor(1.0)
     sizes = torch.tensor([0.55, -0.2, 0.9, -0.45, 0.3, 0.05, -0.15, 0.0])
     with torch.no_grad():
         for name, part in unflatten(sizes, training.weights).items():
@@ -162,7 +162,7 @@ class TestWeights:
         method.after_epoch(training)
         assert training.stage == "train"
         assert counts(training.masks) == (60, 3)
-        assert (training.extra, training.memory, training.edge_score) == ({}, {}, None)
+        assert (training.extra, training.method_state, training.soft_edge_mask) == ({}, {}, None)
 
     def test_too_far_from_the_target_is_not_cut(self) -> None:
         training, method = by_hand(weight_sparsity=0.6, tolerance=0.09)

@@ -172,10 +172,10 @@ class TestCuts:
         training.run_epoch(Hooks())
         best = training.best
         assert best is not None
-        assert best.edge_score is not None
-        best.edge_score.copy_(-torch.arange(60.0))  # sizes count, not signs
-        best.weight_score["layer1.weight"].fill_(0.5)
-        best.weight_score["layer2.weight"].copy_(torch.arange(24.0).view(8, 3))
+        assert best.soft_edge_mask is not None
+        best.soft_edge_mask.copy_(-torch.arange(60.0))  # sizes count, not signs
+        best.soft_weight_masks["layer1.weight"].fill_(0.5)
+        best.soft_weight_masks["layer2.weight"].copy_(torch.arange(24.0).view(8, 3))
         cut_smallest(training, 0.5, 0.9)
         kept_edges, kept_weights = kept_by(training)
         assert kept_edges.nonzero().squeeze(1).tolist() == list(range(30, 60))

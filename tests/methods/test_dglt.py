@@ -43,9 +43,9 @@ class TestTransition:
         training, _ = self.begun(0.5, 0.9)
         twin = training_of()
         RandomPruning(targets=Targets(graph_sparsity=0.5, weight_sparsity=0.9)).begin(twin)
-        assert torch.equal(training.memory["edges"], twin.masks.edges.kept)
+        assert torch.equal(training.method_state["edges"], twin.masks.edges.kept)
         kept = flatten({name: mask.kept for name, mask in twin.masks.weights.items()})
-        assert torch.equal(training.memory["weights"], kept)
+        assert torch.equal(training.method_state["weights"], kept)
         assert counts(training.masks) == (60, 120)
 
     def test_a_step_divides_what_is_outside_and_leaves_the_ticket_alone(self) -> None:
@@ -53,11 +53,11 @@ class TestTransition:
         twin, _ = self.begun(0.5, 0.9)
         training.run_epoch(method)
         twin.run_epoch(Hooks())
-        assert training.edge_score is not None
-        assert twin.edge_score is not None
+        assert training.soft_edge_mask is not None
+        assert twin.soft_edge_mask is not None
         for ours, theirs, kept in (
-            (training.edge_score, twin.edge_score, training.memory["edges"]),
-            (flatten(training.weights), flatten(twin.weights), training.memory["weights"]),
+            (training.soft_edge_mask, twin.soft_edge_mask, training.method_state["edges"]),
+            (flatten(training.weights), flatten(twin.weights), training.method_state["weights"]),
         ):
             assert torch.equal(ours[kept], theirs[kept])
             torch.testing.assert_close(ours[~kept], theirs[~kept] / 10)  # 1 + λ of the first of two epochs
@@ -67,15 +67,15 @@ class TestTransition:
         before = flatten(training.weights).detach().abs()
         for _ in range(method.transition_epochs):
             training.run_epoch(method)
-        kept, after = training.memory["weights"], flatten(training.weights).detach().abs()
+        kept, after = training.method_state["weights"], flatten(training.weights).detach().abs()
         assert float(after[~kept].mean()) < 0.1 * float(before[~kept].mean())
         assert float(after[kept].mean()) > 0.5 * float(before[kept].mean())
-        assert training.edge_score is not None
-        assert float(training.edge_score[~training.memory["edges"]].detach().abs().max()) < 0.1
+        assert training.soft_edge_mask is not None
+        assert float(training.soft_edge_mask[~training.method_state["edges"]].detach().abs().max()) < 0.1
 
     def test_a_mask_with_target_zero_is_left_alone(self) -> None:
         training, method = self.begun(0.0, 0.5, transition=0.5)
-        assert training.edge_score is None
+        assert training.soft_edge_mask is None
         training.run_epoch(method)
         training, method = self.begun(0.5, 0.0, transition=2 / 24)
         twin, _ = self.begun(0.5, 0.0)
@@ -93,19 +93,19 @@ class TestStages:
         dropped = {r.epoch: (r.edges_dropped, r.weights_dropped) for r in training.history if r.weights_dropped}
         assert dropped == {6: (30, 108)}
         assert best.epoch > 6
-        assert training.memory == {}
+        assert training.method_state == {}
 
     def test_the_ticket_goes_on_with_its_weights_and_a_fresh_optimiser(self) -> None:
         training, method = training_of(), dglt(0.5, 0.9, transition=1 / 24)
         method.begin(training)
-        ticket = dict(training.memory)
+        ticket = dict(training.method_state)
         training.run_epoch(method)
         weights = flatten(training.weights).detach().clone()
         method.after_epoch(training)
         assert torch.equal(training.masks.edges.kept, ticket["edges"])
         assert torch.equal(flatten(training.weights).detach(), weights * ticket["weights"])
         assert not training.optimizer.state
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
 
     @pytest.mark.parametrize(("share", "epochs"), [(0.01, 1), (0.3, 7), (0.99, 23)])
     def test_both_stages_have_at_least_an_epoch(self, share: float, epochs: int) -> None:

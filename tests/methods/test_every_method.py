@@ -89,8 +89,8 @@ class TestTargets:
     @pytest.mark.parametrize(("graph", "weight"), [(0.0, 0.0), (0.0, 0.9), (0.5, 0.0)])
     def test_what_is_not_pruned_has_no_soft_masks(self, name: str, graph: float, weight: float) -> None:
         def check(training: Training) -> None:
-            assert training.edge_score is None or graph > 0
-            assert training.weight_score == {} or weight > 0
+            assert training.soft_edge_mask is None or graph > 0
+            assert training.soft_weight_masks == {} or weight > 0
             assert training.masks.edges.count == 60 or graph > 0
             assert training.masks.weights_kept == 120 or weight > 0
 

@@ -117,13 +117,16 @@ class TestOneShotStage:
         assert training.best is not None
         best, weights = training.best, {name: w.detach().clone() for name, w in training.weights.items()}
         method.after_epoch(training)
-        return training, weights, best.edge_score, best.weight_score
+        return training, weights, best.soft_edge_mask, best.soft_weight_masks
 
     def test_the_smallest_soft_masks_of_the_best_epoch_go(self) -> None:
-        training, _, edge_score, weight_score = self.at_the_cut(fastglt(0.5, 0.9))
-        assert edge_score is not None
+        training, _, soft_edge_mask, soft_weight_masks = self.at_the_cut(fastglt(0.5, 0.9))
+        assert soft_edge_mask is not None
         kept_weights = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
-        for score, kept in ((edge_score, training.masks.edges.kept), (flatten(weight_score), kept_weights)):
+        for score, kept in (
+            (soft_edge_mask, training.masks.edges.kept),
+            (flatten(soft_weight_masks), kept_weights),
+        ):
             assert float(score.abs()[kept].min()) >= float(score.abs()[~kept].max())
         # Ψ(0.5) = 0.4956 of 60 and Ψ(0.9) = 0.8912 of 120
         assert counts(training.masks) == (60 - 30, 120 - 107)
@@ -132,19 +135,19 @@ class TestOneShotStage:
         training, before, _, _ = self.at_the_cut(fastglt(0.5, 0.9))
         for name, mask in training.masks.weights.items():
             assert torch.equal(training.weights[name].detach(), before[name] * mask.kept)
-        assert training.weight_score == {}
-        assert training.edge_score is not None
+        assert training.soft_weight_masks == {}
+        assert training.soft_edge_mask is not None
         assert not training.optimizer.state
 
     def test_a_mask_with_target_zero_is_not_trained(self) -> None:
         training = training_of()
         fastglt(0.0, 0.5).begin(training)
-        assert training.edge_score is None
-        assert set(training.weight_score) == {"layer1.weight", "layer2.weight"}
+        assert training.soft_edge_mask is None
+        assert set(training.soft_weight_masks) == {"layer1.weight", "layer2.weight"}
         training = training_of()
         fastglt(0.5, 0.0).begin(training)
-        assert training.edge_score is not None
-        assert training.weight_score == {}
+        assert training.soft_edge_mask is not None
+        assert training.soft_weight_masks == {}
 
 
 # Eight edges, in order 0–1, 0–2, 0–3, 0–4, 1–2, 3–4, 3–5, 4–5, and a network of eight weights.
@@ -176,9 +179,9 @@ def by_hand(edges: Sequence[int] = (0, 1, 6, 7), x: Tensor | None = None) -> Tra
     score = torch.tensor([0.9, -0.1, 7.0, 7.0, 7.0, 7.0, 0.2, -0.5])  # of 0 1 6 7: noisy 1, then 6
     values = torch.tensor([0.5, -0.05, 0.0, 0.0, 0.3, -0.9, 0.0, 0.0])  # noisy: 1, then 4
     gradients = torch.tensor([9.0, 9.0, 0.1, 0.4, 9.0, 9.0, 0.2, 0.3])  # potential: 3, then 7; the 9s are kept
-    assert training.edge_score is not None
+    assert training.soft_edge_mask is not None
     with torch.no_grad():
-        training.edge_score.copy_(score)
+        training.soft_edge_mask.copy_(score)
         for name, part in unflatten(values, training.weights).items():
             training.weights[name].copy_(part)
         for name, part in unflatten(gradients, training.weights).items():
@@ -208,9 +211,9 @@ class TestDenoise:
 
     def test_a_regrown_edge_starts_at_the_mean_of_the_kept_scores(self) -> None:
         training = self.denoised()
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
         expected = [0.9, -0.1, 7, 7, 0.125, 0.125, 0.2, -0.5]  # (0.9 − 0.1 + 0.2 − 0.5) / 4
-        assert training.edge_score.tolist() == pytest.approx(expected)
+        assert training.soft_edge_mask.tolist() == pytest.approx(expected)
 
     def test_small_weights_go_and_large_gradients_return(self) -> None:
         training = self.denoised()
@@ -262,9 +265,9 @@ def test_what_returns_in_a_real_run_starts_afresh() -> None:
         back = new.edges.kept & ~old.edges.kept
         regrown["edges"] += int(back.sum())
         if bool(back.any()):
-            assert state.edge_score is not None
-            assert bool((state.edge_score[back] == state.edge_score[old.edges.kept].mean()).all())
-            for moment in moments(state, state.edge_score):
+            assert state.soft_edge_mask is not None
+            assert bool((state.soft_edge_mask[back] == state.soft_edge_mask[old.edges.kept].mean()).all())
+            for moment in moments(state, state.soft_edge_mask):
                 assert bool((moment[back | ~new.edges.kept] == 0).all())
 
     train(training, fastglt(0.5, 0.8), check)
@@ -307,7 +310,10 @@ class TestOptions:
             ({"swap_fraction": 2.0}, r"swap_fraction must lie in \[0, 1\] \(got 2.0\)"),
             ({"decay": -1.0}, r"decay must be positive \(got -1.0\)"),
             ({"ramp": 0.0}, r"ramp must lie in \(0, 1\] \(got 0.0\)"),
-            ({"tau": 0.3}, r"method 'fastglt' has no option 'tau'; it takes decay, edge_score, ramp, start, swap"),
+            (
+                {"tau": 0.3},
+                r"method 'fastglt' has no option 'tau'; it takes decay, edge_score, ramp, start, swap",
+            ),
         ],
     )
     def test_wrong_options_are_refused(self, options: dict[str, Any], message: str) -> None:

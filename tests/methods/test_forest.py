@@ -19,7 +19,7 @@ from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.forests import edge_standing
 from fastglt.methods.parts.ranking import edge_agreement, edge_cosine
 from fastglt.training.loop import Training, train
-from fastglt.training.outputs import class_scores, class_scores_and_support
+from fastglt.training.outputs import network_outputs, network_outputs_and_support
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
 
 
@@ -63,8 +63,8 @@ def test_support_is_what_an_edge_adds_to_the_certainty_of_all_predictions() -> N
     training = after_stage_one(forest(0.4, 0.0))
     graph, network = training.task.graph, training.network.double().eval()
     training.task = replace(training.task, x=Features(training.task.x.dense.double()))
-    logits, support = class_scores_and_support(training)
-    torch.testing.assert_close(logits, class_scores(training, whole=True))
+    logits, support = network_outputs_and_support(training)
+    torch.testing.assert_close(logits, network_outputs(training, whole=True))
     named, small = logits.argmax(-1, keepdim=True), 1e-4
 
     def certainty(edge: int, score: float) -> Tensor:
@@ -91,9 +91,9 @@ def test_edges_are_cut_by_stage_ones_best_predictions() -> None:
     training = after_stage_one(method)
     best = training.best
     assert best is not None
-    assert best.weight_score  # soft masks were trained, and count
+    assert best.soft_weight_masks  # soft masks were trained, and count
     network = training.network
-    state = {**best.state, **{name: best.state[name] * score for name, score in best.weight_score.items()}}
+    state = {**best.state, **{name: best.state[name] * score for name, score in best.soft_weight_masks.items()}}
     before = {name: value.clone() for name, value in network.state_dict().items()}
     network.load_state_dict(state)
     with torch.no_grad():
@@ -120,7 +120,7 @@ def test_edges_between_predicted_classes_go_first() -> None:
     assert torch.equal(ForestRule(forests=0).choose(training, count, seed=0), within)
     kept = ForestRule(forests=0).choose(training, count - 5, seed=0)  # and then by standing
     assert not (kept & ~within).any()
-    logits, support = class_scores_and_support(training)
+    logits, support = network_outputs_and_support(training)
     standing = torch.stack(
         [edge_standing(graph.edges, one, 30, seed=0) for one in (edge_agreement(graph, logits), support)]
     ).mean(0)
@@ -129,10 +129,10 @@ def test_edges_between_predicted_classes_go_first() -> None:
     assert not torch.equal(blind, within)
 
 
-def test_no_edge_scores_are_trained() -> None:
+def test_no_soft_edge_mask_is_trained() -> None:
     training = training_of()
     best = train(training, forest(0.4, 0.5))
-    assert best.edge_score is None
+    assert best.soft_edge_mask is None
     assert counts(best.masks) == (36, 60)
 
 

@@ -31,11 +31,11 @@ class TestDraw:
     def test_the_smallest_soft_masks_go(self) -> None:
         training, method = training_of(), gebt(0.5, 0.9)
         method.begin(training)
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
         with torch.no_grad():
-            training.edge_score.copy_(torch.arange(1.0, 61) * (-1.0) ** torch.arange(60))  # 1, −2, 3, …
+            training.soft_edge_mask.copy_(torch.arange(1.0, 61) * (-1.0) ** torch.arange(60))  # 1, −2, 3, …
             ranks = unflatten(torch.arange(120.0, 0, -1), training.weights)  # the first layer's are the largest
-            for name, score in training.weight_score.items():
+            for name, score in training.soft_weight_masks.items():
                 score.copy_(ranks[name])
         drawn = method.draw(training)
         assert torch.equal(drawn["edges"], ~first(60, 30))
@@ -45,7 +45,7 @@ class TestDraw:
     def test_a_mask_with_target_zero_is_neither_trained_nor_drawn(self) -> None:
         training, method = training_of(), gebt(0.0, 0.9)
         method.begin(training)
-        assert training.edge_score is None
+        assert training.soft_edge_mask is None
         assert bool(method.draw(training)["edges"].all())
 
 
@@ -55,7 +55,7 @@ class TestSettled:
     def settled(self, edges: tuple[int, ...], weights: tuple[int, ...]) -> bool:
         training = training_of()
         drawn = {"edges": first(60, 30), "weights": first(120, 12)}
-        training.memory = {
+        training.method_state = {
             "edges": differing(drawn["edges"], *edges),
             "weights": differing(drawn["weights"], *weights),
         }
@@ -83,7 +83,7 @@ class TestStages:
         training, stages = self.stages(draw_every=2, window=2, distance=1.0)
         assert stages == ["draw"] * 6 + ["train"] * 18  # draws after 2 and 4, compared with that after 6
         assert [record.epoch for record in training.history if record.weights_dropped] == [6]
-        assert training.memory == {}
+        assert training.method_state == {}
 
     def test_half_of_the_epochs_is_the_latest(self) -> None:
         _, stages = self.stages(draw_every=5, window=1, distance=1e-9)
@@ -97,9 +97,9 @@ class TestStages:
             training.run_epoch(method)
             draws.append(method.draw(training))
             method.after_epoch(training)
-            assert len(training.memory["edges"]) == min(epoch, 3)
+            assert len(training.method_state["edges"]) == min(epoch, 3)
         for name in ("edges", "weights"):
-            assert torch.equal(training.memory[name], torch.stack([drawn[name] for drawn in draws[-3:]]))
+            assert torch.equal(training.method_state[name], torch.stack([drawn[name] for drawn in draws[-3:]]))
 
     def test_the_ticket_is_the_last_draw_and_keeps_its_weights(self) -> None:
         training, method = training_of(), gebt(0.5, 0.9, draw_every=2, window=2, distance=1.0)

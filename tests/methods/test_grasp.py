@@ -109,5 +109,5 @@ def test_the_masks_stay_through_all_epochs() -> None:
     best = train(training, grasp(0.5, 0.9))
     assert [record.stage for record in training.history] == ["train"] * BUDGET.epochs
     assert not any(record.edges_dropped or record.weights_dropped for record in training.history)
-    assert training.edge_score is None
+    assert training.soft_edge_mask is None
     assert best.masks == training.masks

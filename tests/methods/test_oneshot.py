@@ -22,9 +22,12 @@ def test_the_smallest_soft_masks_of_the_best_epoch_go() -> None:
     best = training.best
     assert best is not None
     method.after_epoch(training)
-    assert best.edge_score is not None
+    assert best.soft_edge_mask is not None
     kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
-    for score, chosen in ((best.edge_score, training.masks.edges.kept), (flatten(best.weight_score), kept)):
+    for score, chosen in (
+        (best.soft_edge_mask, training.masks.edges.kept),
+        (flatten(best.soft_weight_masks), kept),
+    ):
         assert float(score.abs()[chosen].min()) >= float(score.abs()[~chosen].max())
 
 

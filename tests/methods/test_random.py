@@ -18,7 +18,7 @@ def test_it_trains_from_the_initial_weights_as_every_sparse_search_does() -> Non
     network = GCN(12, 8, 3)
     training = training_of(network=network)
     method_of("random", 0.5, 0.9).begin(training)
-    assert training.edge_score is not None
+    assert training.soft_edge_mask is not None
     assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
     for name, mask in training.masks.weights.items():
         assert torch.equal(training.weights[name].detach(), network.get_parameter(name).detach() * mask.kept)

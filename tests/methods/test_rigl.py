@@ -33,7 +33,7 @@ class TestStart:
         assert ours.masks.edges == random.masks.edges
         assert ours.masks.weights != random.masks.weights
         assert (ours.stage, ours.target, ours.weight_decay) == (random.stage, random.target, random.weight_decay)
-        assert ours.edge_score is not None
+        assert ours.soft_edge_mask is not None
 
     def test_training_starts_at_the_initial_weights(self) -> None:
         training, network = training_of(), GCN(12, 8, 3)
@@ -60,7 +60,7 @@ class TestSwap:
         gradients["layer1.weight"][0] = 9.0  # of kept ones: no matter
         gradients["layer1.weight"][7, 1], gradients["layer1.weight"][3, 0] = 0.5, 0.4
         gradients["layer2.weight"][1, 2] = 0.01  # small, but the largest of its layer
-        training.memory = gradients
+        training.method_state = gradients
         method.after_epoch(training)
         return training
 
@@ -76,7 +76,7 @@ class TestSwap:
 
     def test_the_gradients_are_forgotten(self) -> None:
         training = self.swapped()
-        assert training.memory == {}
+        assert training.method_state == {}
 
 
 class TestSchedule:
@@ -112,7 +112,7 @@ class TestSchedule:
         method.begin(training)
         training.epoch = 3
         training.run_epoch(method)
-        assert training.memory == {}
+        assert training.method_state == {}
         method.after_epoch(training)
         assert counts(training.masks) == (30, 120)
 
@@ -132,9 +132,9 @@ def test_the_gradient_is_the_dense_one_of_the_step_before_the_swap() -> None:
     for epoch in range(1, 5):
         training.run_epoch(method)
         twin.run_epoch(noting)
-        assert bool(training.memory) == (epoch == 4)
+        assert bool(training.method_state) == (epoch == 4)
     for name, gradient in noting.seen.items():
-        assert torch.equal(training.memory[name], gradient)
+        assert torch.equal(training.method_state[name], gradient)
         assert bool(gradient[~training.masks.weights[name].kept].any())
 
 
@@ -142,7 +142,7 @@ def test_a_layer_left_out_of_a_step_is_not_swapped() -> None:
     training, method = training_of(), rigl(0.0, 0.5)
     method.begin(training)
     before, training.epoch = training.masks, 4
-    training.memory = {"layer1.weight": torch.ones(12, 8)}
+    training.method_state = {"layer1.weight": torch.ones(12, 8)}
     method.after_epoch(training)
     assert training.masks.weights["layer1.weight"] != before.weights["layer1.weight"]
     assert training.masks.weights["layer2.weight"] == before.weights["layer2.weight"]

@@ -51,13 +51,13 @@ class TestScores:
     def test_edges_that_stay_have_none(self) -> None:
         assert snip(0.0, 0.5).scores(by_hand()).edges is None
 
-    def test_the_network_the_hooks_and_the_edge_scores_are_left_alone(self) -> None:
+    def test_the_network_the_hooks_and_the_soft_masks_are_left_alone(self) -> None:
         training, network = training_of(), GCN(12, 8, 3)
         snip(0.5, 0.9).scores(training)
         for name, value in training.network.state_dict().items():
             assert torch.equal(value, network.state_dict()[name])
         assert type(training.hooks) is Hooks
-        assert training.edge_score is None
+        assert training.soft_edge_mask is None
         assert all(parameter.grad is None for parameter in training.network.parameters())
 
 
@@ -71,8 +71,8 @@ class TestBegin:
     def test_training_starts_at_the_initial_weights_without_soft_masks(self) -> None:
         training, network = training_of(), GCN(12, 8, 3)
         snip(0.5, 0.9).begin(training)
-        assert training.edge_score is None
-        assert training.weight_score == {}
+        assert training.soft_edge_mask is None
+        assert training.soft_weight_masks == {}
         assert (training.stage, training.target) == ("train", (30, 12))
         assert training.weight_decay == pytest.approx(training.recipe.weight_decay / 10)
         for name, mask in training.masks.weights.items():

@@ -11,7 +11,7 @@ from fastglt.methods import TEDDY, Budget, FixedMasks
 from fastglt.models import GCN
 from fastglt.training.distillation import distillation_loss
 from fastglt.training.loop import Training, train
-from fastglt.training.outputs import class_scores
+from fastglt.training.outputs import network_outputs
 from tests.helpers import BUDGET, both_ways, counts, method_of, randn, toy_task, training_of
 
 
@@ -42,7 +42,7 @@ class TestTeacher:
         assert training.best is not None
         assert training.best.scores == best.scores
         method.after_epoch(training)
-        assert torch.equal(training.memory["teacher"], class_scores(dense, dense.best))
+        assert torch.equal(training.method_state["teacher"], network_outputs(dense, dense.best))
 
     def test_the_student_starts_from_the_initial_weights(self) -> None:
         training, _ = taught(0.5, 0.9)
@@ -50,7 +50,7 @@ class TestTeacher:
             assert torch.equal(training.network.state_dict()[name], value)
         assert not training.optimizer.state
         assert training.best is None
-        assert training.edge_score is None
+        assert training.soft_edge_mask is None
 
 
 class TestEdges:
@@ -127,7 +127,7 @@ class TestDistillation:
         logits = randn(30, 3, seed=5)
         extra = method.extra_loss(training, logits)
         assert extra is not None
-        torch.testing.assert_close(extra, 3 * distillation_loss(logits, training.memory["teacher"]))
+        torch.testing.assert_close(extra, 3 * distillation_loss(logits, training.method_state["teacher"]))
 
     def test_the_teacher_has_none_itself(self) -> None:
         training, method = training_of(), teddy(0.5, 0.9)
@@ -145,7 +145,9 @@ class TestDistillation:
         for weight in (0.0, 10.0):
             training, _ = taught(0.3, 0.5, epochs=20, imitation=weight)
             training.network.eval()
-            distances.append(float(distillation_loss(training.logits(None).detach(), training.memory["teacher"])))
+            distances.append(
+                float(distillation_loss(training.logits(None).detach(), training.method_state["teacher"]))
+            )
         assert distances[1] < 0.7 * distances[0]
 
 

@@ -25,8 +25,8 @@ def one_round(graph: float, weight: float, **options: Any) -> tuple[list[float],
     )
     method.begin(training)
     training.run_epoch(method)
-    edges = [] if training.edge_score is None else training.edge_score.tolist()
-    weights = flatten(training.weight_score).tolist()
+    edges = [] if training.soft_edge_mask is None else training.soft_edge_mask.tolist()
+    weights = flatten(training.soft_weight_masks).tolist()
     method.after_epoch(training)
     return edges, weights, training
 

@@ -153,26 +153,26 @@ class TestRobustness:
 
     def test_edges_ascend_within_zero_and_one_while_weights_descend(self) -> None:
         training, method = self.after_an_epoch()
-        assert training.edge_score is not None
-        assert training.edge_score.tolist() == pytest.approx([0.99, 1.0, 1.0], abs=2e-5)
-        assert bool((training.edge_score <= 1).all())
-        assert flatten(training.weight_score).tolist() == pytest.approx([1.01, 1.0, 1.01, 0.99], abs=2e-5)
+        assert training.soft_edge_mask is not None
+        assert training.soft_edge_mask.tolist() == pytest.approx([0.99, 1.0, 1.0], abs=2e-5)
+        assert bool((training.soft_edge_mask <= 1).all())
+        assert flatten(training.soft_weight_masks).tolist() == pytest.approx([1.01, 1.0, 1.01, 0.99], abs=2e-5)
         method.after_epoch(training)
         assert flat(training.masks.edges) == [False, True, True]  # the one whose loss hurts most
         assert kept_weights(training) == [True, True, True, False]
 
     def test_an_l1_term_still_pulls_towards_zero(self) -> None:
         training, _ = self.after_an_epoch(edge_l1=0.1)
-        assert training.edge_score is not None
-        assert training.edge_score.tolist() == pytest.approx([0.99, 1.0, 0.99], abs=2e-5)  # 2.1, −1.9, 0.1
+        assert training.soft_edge_mask is not None
+        assert training.soft_edge_mask.tolist() == pytest.approx([0.99, 1.0, 0.99], abs=2e-5)  # 2.1, −1.9, 0.1
 
     def test_masks_do_not_fall_below_zero(self) -> None:
         training, method = self.after_an_epoch()
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
         with torch.no_grad():
-            training.edge_score.copy_(torch.tensor([-0.5, 0.25, 1.5]))
+            training.soft_edge_mask.copy_(torch.tensor([-0.5, 0.25, 1.5]))
         method.after_step(training)
-        assert training.edge_score.tolist() == [0.0, 0.25, 1.0]
+        assert training.soft_edge_mask.tolist() == [0.0, 0.25, 1.0]
 
 
 def test_it_has_no_l1_term_of_its_own() -> None:

@@ -72,7 +72,7 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
 
 @aggregations
 @pytest.mark.parametrize("kind", ["undirected", "directed", "looped"])
-def test_edge_scores_multiply_the_messages(aggregation: str, kind: str) -> None:
+def test_soft_edge_masks_multiply_the_messages(aggregation: str, kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["dense"]
     (hop,) = graph.hops(None, depth=1)
     mine, other = (randn(graph.num_edges, seed=8).requires_grad_() for _ in range(2))

@@ -90,7 +90,7 @@ def test_no_gradient_flows_over_a_pruned_edge(spec: dict[str, Any]) -> None:
 
 
 @each_backbone
-def test_edge_scores_of_one_change_nothing(spec: dict[str, Any]) -> None:
+def test_soft_edge_masks_of_one_change_nothing(spec: dict[str, Any]) -> None:
     model, graph, x = network(spec).eval(), graph_of(EDGES, directed=False), Features(randn(6, 10))
     torch.testing.assert_close(model(x, graph, torch.ones(8)), model(x, graph))
 

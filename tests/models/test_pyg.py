@@ -690,7 +690,7 @@ def test_soft_weights_are_in_force_wherever_a_layer_is_used() -> None:
     training = Training(network, Task.from_data(toy_data()), Recipe(), seed=0)
     training.begin_stage("soft", soft_weights=True)
     with torch.no_grad():
-        training.weight_score["module.convs.0.lin.weight"].zero_()
+        training.soft_weight_masks["module.convs.0.lin.weight"].zero_()
     training.network.eval()
     assert torch.allclose(training.logits(None).std(0), torch.zeros(OUT), atol=1e-6)
     after = training.network.get_parameter("module.convs.0.lin.weight")

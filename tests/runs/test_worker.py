@@ -34,24 +34,24 @@ def pipe() -> Iterator[tuple[Connection, Connection]]:
 
 
 @pytest.fixture
-def told(pipe: tuple[Connection, Connection]) -> Connection:
+def stop_pipe(pipe: tuple[Connection, Connection]) -> Connection:
     return pipe[0]
 
 
 def job(run: Run, **changes: Any) -> dict[str, Any]:
-    told = {"checkpoint_every": 10.0, "store": str(store_of(run).path), "command": "compare"}
-    return dict(json.loads(json.dumps({**run.job(**told), **changes})))
+    more = {"checkpoint_every": 10.0, "store": str(store_of(run).path), "command": "compare"}
+    return dict(json.loads(json.dumps({**run.job(**more), **changes})))
 
 
 def store_of(run: Run) -> Store:
     return Store(run.folder.parent / "store.sqlite")
 
 
-def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path, told: Connection) -> None:
+def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path, stop_pipe: Connection) -> None:
     """Equal scores: sharing the dense twin changes nothing."""
     dense, ticket = runs_of(tmp_path, experiment("fastglt"))
     for run in (dense, ticket):
-        worker.work(job(run), told)
+        worker.work(job(run), stop_pipe)
     prepared = experiment("fastglt").prepare()
     folder = RunFolder(tmp_path / "find", prepared.settings)
     with folder.open():
@@ -65,18 +65,18 @@ def test_a_ticket_and_its_twin_are_those_of_find(tmp_path: Path, told: Connectio
     assert found.masks == Ticket.load(tmp_path / "find" / "ticket.safetensors").masks
 
 
-def test_a_finished_run_is_left_as_it_is(tmp_path: Path, told: Connection) -> None:
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path, stop_pipe: Connection) -> None:
     dense, _ = runs_of(tmp_path, experiment())
-    worker.work(job(dense), told)
+    worker.work(job(dense), stop_pipe)
     before = {path: path.stat().st_mtime_ns for path in dense.folder.iterdir() if path.name != ".lock"}
-    worker.work(job(dense), told)
+    worker.work(job(dense), stop_pipe)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_it_records_its_run(tmp_path: Path, told: Connection) -> None:
+def test_it_records_its_run(tmp_path: Path, stop_pipe: Connection) -> None:
     dense, ticket = runs_of(tmp_path, experiment())
     for run in (dense, ticket):
-        worker.work(job(run), told)
+        worker.work(job(run), stop_pipe)
     kept = [store_of(run).find(run.key) for run in (dense, ticket)]
     assert kept == [run.entry(run.result() or {}, command="compare") for run in (dense, ticket)]
     assert [entry.kind for entry in kept if entry] == ["dense", "ticket"]
@@ -84,18 +84,18 @@ def test_it_records_its_run(tmp_path: Path, told: Connection) -> None:
     assert Ticket.load(ticket.folder / "ticket.safetensors").config["method"] == "random"
 
 
-def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(tmp_path: Path, told: Connection) -> None:
+def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(tmp_path: Path, stop_pipe: Connection) -> None:
     dense, _ = runs_of(tmp_path, experiment())
-    worker.work(job(dense, store=str(tmp_path / "lost.sqlite")), told)
+    worker.work(job(dense, store=str(tmp_path / "lost.sqlite")), stop_pipe)
     for _ in range(2):
-        worker.work(job(dense), told)
+        worker.work(job(dense), stop_pipe)
     (row,) = store_of(dense).rows()
     assert (row["key"], row["metrics"]) == (dense.key, dense.result())
 
 
 @pytest.fixture
 def main(
-    told: Connection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stop_pipe: Connection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[Any], tuple[Any, str]]:
     """The worker's whole life in this process: its exit code, and what it said."""
     monkeypatch.setattr(worker, "_speak_into", lambda log: None)
@@ -103,7 +103,7 @@ def main(
 
     def run(given: Any) -> tuple[Any, str]:
         with pytest.raises(SystemExit) as stopped:
-            worker.main(given, told, "")
+            worker.main(given, stop_pipe, "")
         return stopped.value.code, capsys.readouterr().err
 
     return run
@@ -152,7 +152,7 @@ def test_what_is_wrong_is_one_line_and_an_exit_code(
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
 def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch, main: Main, error: Exception) -> None:
-    def fail(job: Any, told: Any) -> None:
+    def fail(job: Any, stop_pipe: Any) -> None:
         raise error
 
     monkeypatch.setattr(worker, "work", fail)
@@ -162,7 +162,7 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch, main: Main, 
 def test_it_lives_in_the_environment_it_is_given(monkeypatch: pytest.MonkeyPatch, main: Main) -> None:
     seen: dict[str, str] = {}
 
-    def look(job: Any, told: Any) -> None:
+    def look(job: Any, stop_pipe: Any) -> None:
         seen.update({name: value for name, value in os.environ.items() if name.startswith("FASTGLT_")})
         raise KeyboardInterrupt
 

@@ -320,8 +320,8 @@ def test_it_describes_itself(client: TestClient) -> None:
     assert (about["ticket"], about["docs"], about["limits"]["max_nodes"]) == ("f00d", "/docs", 5)
     assert "swagger" in client.get("/docs").text
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
-    assert schemas["Question"]["properties"]["nodes"]["maxItems"] == 5
-    assert schemas["Question"]["properties"]["nodes"]["items"]["maximum"] == 6
+    assert schemas["PredictRequest"]["properties"]["nodes"]["maxItems"] == 5
+    assert schemas["PredictRequest"]["properties"]["nodes"]["items"]["maximum"] == 6
 
 
 @pytest.mark.parametrize(

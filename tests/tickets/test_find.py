@@ -34,8 +34,8 @@ def test_a_ticket_has_exactly_the_sparsities_asked_for_and_says_how_it_was_found
     total = ticket.masks.weights_total
     assert ticket.masks.edges.count == 45
     assert ticket.masks.weights_kept == total - round(0.8 * total)
-    assert ticket.edge_scores is not None
-    assert ticket.edge_scores.shape == (45,)
+    assert ticket.soft_edge_mask is not None
+    assert ticket.soft_edge_mask.shape == (45,)
     runs = ("search", "search_unweighted", "isolated")
     assert list(ticket.scores) == [f"{run}_{part}" for run in runs for part in ("val", "test")]
     assert all(0 <= score <= 1 for score in ticket.scores.values())
@@ -83,7 +83,7 @@ def test_isolation_can_be_left_out() -> None:
 
 def test_only_what_is_to_be_pruned_is_scored() -> None:
     weights_only = quick_ticket(graph_sparsity=0.0, isolated=False)
-    assert weights_only.edge_scores is None
+    assert weights_only.soft_edge_mask is None
     assert weights_only.masks.edges.count == 60
     edges_only = quick_ticket(weight_sparsity=0.0, isolated=False)
     assert edges_only.masks.weights_kept == edges_only.masks.weights_total

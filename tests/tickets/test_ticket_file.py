@@ -56,10 +56,10 @@ def same(one: Ticket, two: Ticket) -> None:
     for name, value in one.weights.items():
         assert value.dtype == two.weights[name].dtype
         assert torch.equal(value, two.weights[name])
-    if one.edge_scores is None or two.edge_scores is None:
-        assert one.edge_scores is two.edge_scores
+    if one.soft_edge_mask is None or two.soft_edge_mask is None:
+        assert one.soft_edge_mask is two.soft_edge_mask
     else:
-        assert torch.equal(one.edge_scores, two.edge_scores)
+        assert torch.equal(one.soft_edge_mask, two.soft_edge_mask)
     for name in ("model", "config", "seed", "graph_fingerprint", "feature_fingerprint", "initial_hash", "versions"):
         assert getattr(one, name) == getattr(two, name)
     assert json.dumps(dict(one.scores)) == json.dumps(dict(two.scores))
@@ -94,7 +94,7 @@ def tickets(draw: st.DrawFn) -> Ticket:
     return made(
         Masks(edges=edges, weights=masks),
         weights,
-        edge_scores=scores,
+        soft_edge_mask=scores,
         scores=draw(results),
         seed=draw(st.integers(0, 2**63)),
     )
@@ -383,7 +383,7 @@ def test_a_ticket_is_hardly_larger_than_what_it_holds(scored: bool) -> None:
     masks = Masks(
         edges=Mask(randn(5278) > -0.84), weights={"layer1.weight": Mask(first), "layer2.weight": Mask(second)}
     )
-    ticket = made(masks, dict(model.state_dict()), edge_scores=randn(masks.edges.count) if scored else None)
+    ticket = made(masks, dict(model.state_dict()), soft_edge_mask=randn(masks.edges.count) if scored else None)
     numbers = masks.weights_kept + (masks.edges.count if scored else 0)
     held = 4 * numbers + (masks.weights_total + masks.edges.size) / 8
     assert len(encode(ticket)) < 1.1 * held

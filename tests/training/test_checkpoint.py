@@ -31,18 +31,20 @@ class Busy(Method):
     def before_step(self, training: Training) -> None:
         for name, weight in training.weights.items():
             assert weight.grad is not None
-            training.memory[name] = 0.9 * training.memory.get(name, torch.zeros_like(weight)) + weight.grad.abs()
+            training.method_state[name] = (
+                0.9 * training.method_state.get(name, torch.zeros_like(weight)) + weight.grad.abs()
+            )
 
     def after_step(self, training: Training) -> None:
         self.prune(training)
 
     def after_epoch(self, training: Training) -> None:
-        training.memory["epochs"] = torch.tensor(training.epoch)
+        training.method_state["epochs"] = torch.tensor(training.epoch)
 
     def prune(self, training: Training) -> None:
         """What the gradients speak for stays."""
         scores = {
-            name: weight.detach().abs() + training.memory.get(name, torch.zeros(1))
+            name: weight.detach().abs() + training.method_state.get(name, torch.zeros(1))
             for name, weight in training.weights.items()
         }
         weights = {name: Mask(score > score.median()) for name, score in scores.items()}
@@ -148,7 +150,7 @@ def test_extra_tensors_and_memory_are_packed_and_regrowing_goes_on() -> None:
     assert list(training.extra) == ["scale", "idle"]
     assert training.extra["scale"].requires_grad
     assert not torch.equal(training.extra["scale"], torch.ones(3))
-    assert int(training.memory["epochs"]) == 3
+    assert int(training.method_state["epochs"]) == 3
     assert training.regrow
     assert len(list(training.optimizer)) == 4 + 1 + 2  # parameters, edge scores, extra tensors
 

@@ -16,7 +16,7 @@ from fastglt.tickets.phases import teacher_of, train_fixed
 from fastglt.training.distillation import Teacher, distillation_loss
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training
-from fastglt.training.outputs import class_scores
+from fastglt.training.outputs import network_outputs
 from tests.helpers import BUDGET, columns, drop, method_of, randn, toy_task, training_of
 
 
@@ -43,7 +43,7 @@ def test_outputs_are_those_of_the_best_epoch_for_all_nodes() -> None:
     assert training.best is not None
     training.best.state["layer2.bias"].copy_(torch.tensor([1.0, 2.0, 3.0]))  # tells it from the last epoch
     before = {name: value.clone() for name, value in training.network.state_dict().items()}
-    outputs = class_scores(training, training.best)
+    outputs = network_outputs(training, training.best)
     twin = training_of()
     twin.network.load_state_dict(training.best.state)
     twin.network.eval()

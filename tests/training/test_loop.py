@@ -361,10 +361,10 @@ class TestStages:
 
     def test_memory_outlives_stages(self) -> None:
         training = training_of()
-        training.memory["seen"] = torch.ones(2)
+        training.method_state["seen"] = torch.ones(2)
         training.begin_stage("next")
         training.rewind()
-        assert list(training.memory) == ["seen"]
+        assert list(training.method_state) == ["seen"]
 
 
 class TestRewind:
@@ -393,8 +393,8 @@ class TestRewind:
 
     def test_soft_scores_moments_and_the_best_epoch_are_gone_but_not_what_happened(self) -> None:
         training = self.rewound()
-        assert training.edge_score is None
-        assert training.weight_score == {}
+        assert training.soft_edge_mask is None
+        assert training.soft_weight_masks == {}
         assert not training.optimizer.state
         assert training.best is None
         assert (training.epoch, len(training.history)) == (3, 3)
@@ -439,7 +439,7 @@ class TestSoftMasks:
         training = training_of()
         training.begin_stage("soft", soft_weights=True)
         with torch.no_grad():
-            training.weight_score["layer1.weight"].fill_(0.5)
+            training.soft_weight_masks["layer1.weight"].fill_(0.5)
         twin = training_of()
         with torch.no_grad():
             twin.weights["layer1.weight"].mul_(0.5)
@@ -450,10 +450,10 @@ class TestSoftMasks:
     def test_soft_edges_are_those_of_the_kept_edges(self) -> None:
         training = training_of(masks=some_masks())
         training.begin_stage("soft", soft_edges=True)
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
         kept = some_masks().edges.kept
         with torch.no_grad():
-            training.edge_score.copy_(torch.where(kept, torch.arange(60.0) / 60, 1e6))
+            training.soft_edge_mask.copy_(torch.where(kept, torch.arange(60.0) / 60, 1e6))
         training.network.eval()
         expected = training.network(training.task.x, training.graph, (torch.arange(60.0) / 60)[kept])
         assert torch.equal(training.logits(None), expected)
@@ -461,32 +461,32 @@ class TestSoftMasks:
     def test_scores_start_at_one_learn_and_do_not_decay(self) -> None:
         training = training_of()
         training.begin_stage("soft", soft_edges=True, soft_weights=True)
-        assert training.edge_score is not None
-        assert bool((training.edge_score == 1).all())
+        assert training.soft_edge_mask is not None
+        assert bool((training.soft_edge_mask == 1).all())
         weights, scores = training.optimizer.groups
         assert (weights[1], scores[1], training.optimizer.lr) == (5e-4, 0, 0.01)
         assert all(one is two for one, two in zip(weights[0], training.network.parameters(), strict=True))
-        softs = [*training.weight_score.values(), training.edge_score]
+        softs = [*training.soft_weight_masks.values(), training.soft_edge_mask]
         assert all(one is two for one, two in zip(scores[0], softs, strict=True))
         training.run_epoch(Hooks())
-        assert bool((training.edge_score != 1).any())
-        assert all(bool((score != 1).any()) for score in training.weight_score.values())
+        assert bool((training.soft_edge_mask != 1).any())
+        assert all(bool((score != 1).any()) for score in training.soft_weight_masks.values())
 
-    def test_edge_scores_go_on_in_the_next_stage_with_a_fresh_optimiser(self) -> None:
+    def test_soft_edge_masks_go_on_in_the_next_stage_with_a_fresh_optimiser(self) -> None:
         training = training_of()
         training.begin_stage("one", soft_edges=True, soft_weights=True)
         training.run_epoch(Hooks())
-        before = training.edge_score
+        before = training.soft_edge_mask
         training.begin_stage("two", soft_edges=True)
-        assert training.edge_score is before
-        assert training.weight_score == {}
+        assert training.soft_edge_mask is before
+        assert training.soft_weight_masks == {}
         assert not training.optimizer.state
         assert training.best is None
 
 
 def lasso(training: Any, logits: Tensor) -> Tensor:
     """A loss on the soft masks themselves."""
-    return sum((score.abs().sum() for score in training.weight_score.values()), torch.zeros(())) * 0.01
+    return sum((score.abs().sum() for score in training.soft_weight_masks.values()), torch.zeros(())) * 0.01
 
 
 def ridge(training: Any, logits: Tensor) -> Tensor:
@@ -497,7 +497,7 @@ def ridge(training: Any, logits: Tensor) -> Tensor:
 def entangled(training: Any, logits: Tensor) -> Tensor:
     """A loss on products that the training computes too."""
     name = next(iter(training.weights))
-    weight, score = training.weights[name], training.weight_score[name]
+    weight, score = training.weights[name], training.soft_weight_masks[name]
     return torch.sin(weight * score).sum()
 
 
@@ -524,7 +524,7 @@ def soft_training(kind: str, features: str, *, pruned: bool = False) -> Training
     training = training_of(network=network, task=task, masks=masks)
     training.begin_stage("soft", soft_edges=True, soft_weights=True)
     with torch.no_grad():
-        for seed, score in enumerate(training.weight_score.values()):
+        for seed, score in enumerate(training.soft_weight_masks.values()):
             score.add_(randn(*score.shape, seed=seed) * 0.1)
     return training
 
@@ -535,15 +535,20 @@ class Autograd:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.weights = _leaves(training.weights)
-        self.weight_score = _leaves(training.weight_score)
-        assert training.edge_score is not None
-        self.edge_score = training.edge_score.detach().clone().requires_grad_()
+        self.soft_weight_masks = _leaves(training.soft_weight_masks)
+        assert training.soft_edge_mask is not None
+        self.soft_edge_mask = training.soft_edge_mask.detach().clone().requires_grad_()
 
     def logits(self, nodes: Tensor) -> Tensor:
         training = self.training
-        soft = {name: weight * self.weight_score[name] for name, weight in self.weights.items()}
+        soft = {name: weight * self.soft_weight_masks[name] for name, weight in self.weights.items()}
         network = copy.deepcopy(training.network)
-        inputs = Features(training.task.x.dense), training.graph, self.edge_score[training.masks.edges.kept], nodes
+        inputs = (
+            Features(training.task.x.dense),
+            training.graph,
+            self.soft_edge_mask[training.masks.edges.kept],
+            nodes,
+        )
         return functional_call(network, soft, inputs)  # type: ignore[no-any-return]
 
     def gradients(self, extra_loss: Loss) -> dict[str, Tensor]:
@@ -555,8 +560,8 @@ class Autograd:
         loss, extra = training.task.loss(logits, training.task.train), extra_loss(self, logits)
         loss = loss if extra is None else loss + extra
         leaves = {f"weight {name}": weight for name, weight in self.weights.items()}
-        leaves |= {f"score {name}": score for name, score in self.weight_score.items()}
-        found = torch.autograd.grad(loss, [*leaves.values(), self.edge_score])
+        leaves |= {f"score {name}": score for name, score in self.soft_weight_masks.items()}
+        found = torch.autograd.grad(loss, [*leaves.values(), self.soft_edge_mask])
         named = dict(zip([*leaves, "edges"], found, strict=True))
         for name, mask in training.masks.weights.items():
             named[f"weight {name}"] = named[f"weight {name}"] * mask.kept
@@ -605,9 +610,9 @@ class TestSoftWeights:
             expected = Autograd(training).gradients(EXTRAS[extra])
             training.run_epoch(WithLoss(EXTRAS[extra]))
             tensors: dict[str, Tensor] = {f"weight {name}": weight for name, weight in training.weights.items()}
-            tensors |= {f"score {name}": score for name, score in training.weight_score.items()}
-            assert training.edge_score is not None
-            for name, tensor in {**tensors, "edges": training.edge_score}.items():
+            tensors |= {f"score {name}": score for name, score in training.soft_weight_masks.items()}
+            assert training.soft_edge_mask is not None
+            for name, tensor in {**tensors, "edges": training.soft_edge_mask}.items():
                 torch.testing.assert_close(seen[id(tensor)], expected[name], rtol=1e-4, atol=1e-6, msg=name)
 
     @each_network
@@ -632,7 +637,7 @@ class TestSoftWeights:
         assert not torch.equal(pruned, before)
         torch.testing.assert_close(pruned, Autograd(training).logits(torch.arange(30)))
         with torch.no_grad():
-            training.weight_score["layer1.weight"].mul_(3)
+            training.soft_weight_masks["layer1.weight"].mul_(3)
         assert not torch.equal(training.logits(None), pruned)
         torch.testing.assert_close(training.logits(None), Autograd(training).logits(torch.arange(30)))
 
@@ -678,8 +683,8 @@ def test_what_evaluation_leaves_to_training_changes_no_bit(
     assert [asdict(record) for record in ours.history] == [asdict(record) for record in plain.history]
     for name, value in ours.network.state_dict().items():
         assert torch.equal(value, plain.network.state_dict()[name]), name
-    for name, score in ours.weight_score.items():
-        assert torch.equal(score, plain.weight_score[name]), name
+    for name, score in ours.soft_weight_masks.items():
+        assert torch.equal(score, plain.soft_weight_masks[name]), name
 
 
 @pytest.mark.parametrize("masks", [None, some_masks()], ids=["whole", "pruned"])
@@ -841,13 +846,13 @@ def test_l1_terms_pull_soft_scores_towards_zero(seen: dict[int, Tensor]) -> None
     plain, pulled = training_of(), training_of()
     for training, l1 in ((plain, (0.0, 0.0)), (pulled, (0.5, 0.25))):
         training.begin_stage("mask", soft_edges=True, soft_weights=True, l1=l1)
-        assert training.edge_score is not None
+        assert training.soft_edge_mask is not None
         with torch.no_grad():
-            training.edge_score[0] = -1
+            training.soft_edge_mask[0] = -1
     found = []
     for training in (plain, pulled):
         training.run_epoch(Hooks())
-        assert training.edge_score is not None
-        found.append(seen[id(training.edge_score)])
+        assert training.soft_edge_mask is not None
+        found.append(seen[id(training.soft_edge_mask)])
     torch.testing.assert_close(found[1] - found[0], torch.cat([torch.tensor([-0.5]), torch.full((59,), 0.5)]))
     assert {product.l1 for product in pulled._soft.values()} == {0.25}

@@ -42,7 +42,7 @@ def peaks(prepared: "Prepared", faster: str, note: Note = silent) -> dict[str, f
 
 
 def in_own_process(job: Job) -> int:
-    """Run one side in a process of its own; returns the most memory it had, in bytes."""
+    """SteppedSearch one side in a process of its own; returns the most memory it had, in bytes."""
     command = [sys.executable, "-m", "fastglt.bench.memory", json.dumps(job)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGKILL:

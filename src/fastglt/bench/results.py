@@ -13,7 +13,7 @@ from fastglt.system.storage import disk_errors, write_atomically
 Row = dict[str, Any]
 
 
-class Results:
+class Measurements:
     """The rows of one command on one machine with one set of settings.
 
     With a path they are written down after each row, and what the file has already is not measured again.

@@ -21,7 +21,7 @@ _WARM_UP_SECONDS, _WARM_UP_EPOCHS = 1.0, 3
 _BLOCK_SECONDS, _BLOCK_EPOCHS = 0.25, 10
 
 
-class Run:
+class SteppedSearch:
     """A method at work, begun and driven exactly as `training.train` does, but an epoch at a time."""
 
     def __init__(self, network: Network, task: Task, method: Method, *, seed: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastglt.bench import Note, silent
 from fastglt.bench.memory import peaks
-from fastglt.bench.runs import Run, Work, seconds, stock_runs, warm_up
+from fastglt.bench.runs import SteppedSearch, Work, seconds, stock_runs, warm_up
 from fastglt.bench.stock import FORMS
 from fastglt.errors import require
 from fastglt.methods import FixedMasks, Method
@@ -39,7 +39,7 @@ class Timed:
         # a task of its own: what one run finds out about the graph must not save time in another
         task = Task.from_data(prepared.dataset.data, metric=prepared.dataset.metric).to(prepared.task.y.device)
         self._prepared, self._method, self._task = prepared, method, task
-        self._run: Run | None = None
+        self._run: SteppedSearch | None = None
         self.seconds = 0.0
 
     @property
@@ -48,11 +48,11 @@ class Timed:
         return self._run is not None and self._run.finished
 
     @property
-    def run(self) -> Run:
+    def run(self) -> SteppedSearch:
         """The run itself, begun when it is first needed."""
         if self._run is None:
             seed = self._prepared.experiment.seed
-            self._run = Run(self._prepared.network, self._task, self._method, seed=seed)
+            self._run = SteppedSearch(self._prepared.network, self._task, self._method, seed=seed)
         return self._run
 
     def take_turn(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastglt.bench import Note, silent
 from fastglt.bench.memory import peaks
-from fastglt.bench.runs import Run, Work, interleaved, stock_runs
+from fastglt.bench.runs import SteppedSearch, Work, interleaved, stock_runs
 from fastglt.bench.stock import FORMS
 from fastglt.methods import FixedMasks
 from fastglt.runs.experiment import Experiment, Prepared
@@ -42,7 +42,7 @@ def measure(experiment: Experiment, *, repeats: int, note: Note = silent) -> dic
     }
 
 
-def our_stages(prepared: Prepared) -> dict[str, Run]:
+def our_stages(prepared: Prepared) -> dict[str, SteppedSearch]:
     """Runs that stay in a stage: soft masks on edges and weights, hard masks after the cut, and dense."""
     method = prepared.method
     soft = replace(method.budget, oneshot_epochs=_FOREVER)
@@ -53,7 +53,7 @@ def our_stages(prepared: Prepared) -> dict[str, Run]:
         "dense": FixedMasks(budget=method.budget),
     }
     runs = {
-        name: Run(prepared.network, prepared.task, stage, seed=prepared.experiment.seed)
+        name: SteppedSearch(prepared.network, prepared.task, stage, seed=prepared.experiment.seed)
         for name, stage in stages.items()
     }
     runs["hard"].epoch()  # the one before the cut

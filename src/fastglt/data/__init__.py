@@ -7,6 +7,6 @@
 
 from fastglt.data.base import Dataset
 from fastglt.data.loading import load
-from fastglt.data.named import Entry, catalogue
+from fastglt.data.named import CatalogueRow, catalogue
 
-__all__ = ["Dataset", "Entry", "catalogue", "load"]
+__all__ = ["CatalogueRow", "Dataset", "catalogue", "load"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastglt.data.base import Masks, Parts, normalised_rows, seeded_split, tidy_edges
+from fastglt.data.base import Parts, SplitMasks, normalised_rows, seeded_split, tidy_edges
 from fastglt.data.raw import RawFiles
 
 
@@ -42,7 +42,7 @@ def _read_heterophilous(file: str, folder: Path, split_seed: int) -> Parts:
     """Features as published; the seed picks one of the published splits, the first for 0."""
     with (folder / file).open("rb") as opened, np.load(opened, allow_pickle=False) as raw:
         split = split_seed % len(raw["train_masks"])
-        masks = Masks(*(raw[f"{part}_masks"][split].astype(np.bool_) for part in Masks._fields))
+        masks = SplitMasks(*(raw[f"{part}_masks"][split].astype(np.bool_) for part in SplitMasks._fields))
         features = raw["node_features"].astype(np.float32)
         labels = raw["node_labels"].astype(np.int64)
         source, target = raw["edges"].astype(np.int64).T

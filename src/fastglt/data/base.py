@@ -50,7 +50,7 @@ class Dataset:
         return Data(**{**self.tensors, "x": self.tensors["x"].to_dense()})
 
 
-class Masks(NamedTuple):
+class SplitMasks(NamedTuple):
     """Which nodes are learnt from, which choose the epoch, and which are scored."""
 
     train: Bools
@@ -65,7 +65,7 @@ class Parts:
     x: Floats | csr_array  # a sparse one is sorted and has no stored zeros
     y: Ints
     edges: Ints
-    masks: Masks
+    masks: SplitMasks
 
     def dataset(self, *, name: str, metric: str, names: Names | None = None) -> Dataset:
         """These arrays as a `Dataset`."""
@@ -88,7 +88,7 @@ class FileGraph(NamedTuple):
     labels: Ints
     source: Ints
     target: Ints
-    masks: Masks | None
+    masks: SplitMasks | None
     names: Names | None = None
 
 
@@ -100,7 +100,7 @@ def quiet_import() -> Iterator[None]:
         yield
 
 
-def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> Masks:
+def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> SplitMasks:
     """So many nodes of each class to train and validate on, and the rest to test.
 
     A class too small for that is shared out in thirds, with at least one node to train on;
@@ -111,7 +111,7 @@ def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> 
     [20, 30, 50]
     """
     rng = np.random.default_rng(seed)
-    masks = Masks(*(np.zeros(len(labels), dtype=np.bool_) for _ in range(3)))
+    masks = SplitMasks(*(np.zeros(len(labels), dtype=np.bool_) for _ in range(3)))
     for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))
         to_train = min(train, max(1, len(members) // 3))

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from fastglt.data.base import FileGraph, Floats, Ints, Masks, Names
+from fastglt.data.base import FileGraph, Floats, Ints, Names, SplitMasks
 from fastglt.errors import InputError
 
 EDGE_COLUMNS = ["source", "target"]
-SPLITS = ("", *Masks._fields)
+SPLITS = ("", *SplitMasks._fields)
 OWN_COLUMNS = ("id", "label", "split")
 NO_LABELS = ("nan", "none", "null")  # as some programs write an empty cell
 _BELOW_ZERO = re.compile(r"-0*[1-9]\d*")  # no label either, as in a .npz file
@@ -86,11 +86,11 @@ class _Nodes:
         with np.errstate(over="ignore"):  # too large becomes inf, which is refused later by name
             return np.array(self.values).reshape(len(self.labels), -1).astype(np.float32)
 
-    def masks(self) -> Masks | None:
+    def masks(self) -> SplitMasks | None:
         if not any(self.splits):
             return None
         splits = np.array(self.splits)
-        return Masks(*(splits == part for part in Masks._fields))
+        return SplitMasks(*(splits == part for part in SplitMasks._fields))
 
 
 def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:

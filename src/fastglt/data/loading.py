@@ -8,7 +8,7 @@ from pathlib import Path
 from fastglt.data.base import Dataset
 from fastglt.data.files import load_file
 from fastglt.data.named import NAMED, data_root
-from fastglt.data.synthetic import Recipe
+from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
 
 
@@ -37,7 +37,7 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
     if directed and not is_path:
         raise InputError(f"directed is for graphs from files; named ones are undirected (got '{name}')")
     if key.lower() == "synthetic":
-        source = Recipe.parse(recipe)
+        source = SyntheticGraph.parse(recipe)
         parts = source.parts(root, split_seed)
         return parts.dataset(name=str(source), metric="accuracy")
     if name.lower() in NAMED:  # a folder of the same name is reached as ./name

@@ -11,7 +11,7 @@ from fastglt.data.archives import gnn_benchmark, tolokers
 from fastglt.data.base import Parts
 from fastglt.data.digits import Digits
 from fastglt.data.planetoid import planetoid
-from fastglt.data.synthetic import Recipe
+from fastglt.data.synthetic import SyntheticGraph
 
 
 class Source(Protocol):
@@ -35,7 +35,7 @@ class Named:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class CatalogueRow:
     """One line of the catalogue; sizes are None where the user decides them."""
 
     name: str
@@ -96,7 +96,7 @@ NAMED: dict[str, Named] = {
         metric="roc_auc",
     ),
     "synthetic": Named(
-        source=Recipe(),
+        source=SyntheticGraph(),
         about="a generated graph, such as synthetic:nodes=5000,edges=20000,homophily=0.6",
         size=None,
     ),
@@ -109,14 +109,14 @@ def data_root(root: Path | str | None) -> Path | None:
     return Path(named).expanduser() if named else None
 
 
-def catalogue(root: Path | str | None = None) -> list[Entry]:
+def catalogue(root: Path | str | None = None) -> list[CatalogueRow]:
     """Every named dataset, and whether it is at hand; loads nothing."""
-    return [_entry(name, named, data_root(root)) for name, named in NAMED.items()]
+    return [_catalogue_row(name, named, data_root(root)) for name, named in NAMED.items()]
 
 
-def _entry(name: str, named: Named, root: Path | None) -> Entry:
+def _catalogue_row(name: str, named: Named, root: Path | None) -> CatalogueRow:
     nodes, edges, features, classes = named.size or (None,) * 4
-    return Entry(
+    return CatalogueRow(
         name=name,
         about=named.about,
         nodes=nodes,

@@ -13,13 +13,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from fastglt.data.base import FileGraph, Floats, Ints, Masks
+from fastglt.data.base import FileGraph, Floats, Ints, SplitMasks
 from fastglt.errors import InputError
 
 Array = npt.NDArray[Any]
 
 REQUIRED = ("edge_index", "x", "y")
-MASKS = tuple(f"{part}_mask" for part in Masks._fields)
+MASKS = tuple(f"{part}_mask" for part in SplitMasks._fields)
 ADVICE = "write it with numpy.savez(path, edge_index=..., x=..., y=...)"
 
 
@@ -111,7 +111,7 @@ def _edges(path: Path, edges: Array, nodes: int) -> tuple[Ints, Ints]:
     return source, target
 
 
-def _masks(path: Path, arrays: dict[str, Array], nodes: int) -> Masks | None:
+def _masks(path: Path, arrays: dict[str, Array], nodes: int) -> SplitMasks | None:
     given = [name for name in MASKS if name in arrays]
     if not given:
         return None
@@ -125,7 +125,7 @@ def _masks(path: Path, arrays: dict[str, Array], nodes: int) -> Masks | None:
             )
         if mask.dtype != np.bool_:
             raise InputError(f"{path}: {name} must hold booleans (got {mask.dtype}); convert it to bool")
-    return Masks(*(arrays[name] for name in MASKS))
+    return SplitMasks(*(arrays[name] for name in MASKS))
 
 
 def _shape(array: Array) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastglt.data.base import Ints, Masks, Parts, normalised_rows, tidy_edges
+from fastglt.data.base import Ints, Parts, SplitMasks, normalised_rows, tidy_edges
 from fastglt.data.raw import RawFiles
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _read(prefix: str, folder: Path, split_seed: int) -> Parts:
     row[:first], row[test] = np.arange(first), first + np.arange(len(test))
     features = _stack(piece("allx"), piece("tx"))[row]
 
-    masks = Masks(*(np.zeros(nodes, dtype=np.bool_) for _ in range(3)))
+    masks = SplitMasks(*(np.zeros(nodes, dtype=np.bool_) for _ in range(3)))
     masks.train[:trained] = True
     masks.val[trained : trained + VALIDATION_NODES] = True
     masks.test[test] = True

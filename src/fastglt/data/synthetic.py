@@ -31,10 +31,10 @@ LIMITS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
+class SyntheticGraph:
     """What a synthetic graph should be like; the same recipe gives the same graph.
 
-    >>> print(Recipe.parse("nodes=60,edges=90"))
+    >>> print(SyntheticGraph.parse("nodes=60,edges=90"))
     synthetic:nodes=60,edges=90,features=32,classes=4,homophily=0.8,seed=0
     """
 
@@ -63,7 +63,7 @@ class Recipe:
                 )
 
     @classmethod
-    def parse(cls, text: str) -> Recipe:
+    def parse(cls, text: str) -> SyntheticGraph:
         """The recipe written as `key=value,...`; keys left out keep their defaults.
 
         Without `edges` there are four for each node.

@@ -18,7 +18,7 @@ from fastglt.errors import InputError, unknown_name
 from fastglt.graphs.features import Features
 from fastglt.kernels import CSR, spmm
 
-Run = Callable[[], Tensor]
+Forward = Callable[[], Tensor]
 _SPARSE_UP_TO = 0.25  # share of weights that are left, up to which a sparse matrix is worth a trial
 _TOLERANCE = 1e-4  # of the largest score, or of 1
 _features: ContextVar[Features | None] = ContextVar("features", default=None)
@@ -134,7 +134,9 @@ def plain_layers(module: nn.Module) -> dict[str, nn.Linear]:
     return {name: cast(nn.Linear, layer) for name, layer in module.named_modules() if plain(layer)}
 
 
-def compact(module: nn.Module, run: Run, layouts: Sequence[str] | None) -> tuple[tuple[str, ...], dict[str, float]]:
+def compact(
+    module: nn.Module, run: Forward, layouts: Sequence[str] | None
+) -> tuple[tuple[str, ...], dict[str, float]]:
     """Make the plain layers compact, in place; give the layout of each, and the milliseconds of trials.
 
     `run` runs the module. Without layouts, a few are tried out on what each layer is given then.
@@ -168,7 +170,7 @@ def expand(module: nn.Module) -> None:
     _exchange(module, plain)
 
 
-def _try_out(layers: Mapping[str, nn.Linear], run: Run, trials: dict[str, dict[str, float]]) -> Tensor:
+def _try_out(layers: Mapping[str, nn.Linear], run: Forward, trials: dict[str, dict[str, float]]) -> Tensor:
     """What the module gives, and on the way the milliseconds of each layer's layouts."""
 
     def hook(name: str) -> Callable[..., None]:
@@ -210,7 +212,7 @@ def _exchange(module: nn.Module, twins: Mapping[nn.Module, nn.Module]) -> None:
                 setattr(parent, name, twins[child])
 
 
-def _gives(run: Run, expected: Tensor) -> bool:
+def _gives(run: Forward, expected: Tensor) -> bool:
     """Whether it runs and gives that, to float tolerance."""
     try:
         found = run()

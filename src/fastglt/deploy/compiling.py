@@ -60,7 +60,7 @@ def compile_for(
     network, masks = restore_trained(ticket, model)
     network = network.to(x.device).eval().requires_grad_(False)
     pruned = graph.prune(masks.edges).alone()
-    return compile_network(network, pruned, x, ticket.edge_scores, layout=layout)
+    return compile_network(network, pruned, x, ticket.soft_edge_mask, layout=layout)
 
 
 def compile_network(

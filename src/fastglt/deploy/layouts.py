@@ -25,7 +25,7 @@ _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense row
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DenseRows:
+class StoredDenseRows:
     """The columns that the matrix has weights for, zeros written out."""
 
     x: Tensor
@@ -33,18 +33,18 @@ class DenseRows:
     used: Tensor  # which columns of the features these are
 
     @staticmethod
-    def of(x: Features, weight: Tensor) -> "DenseRows":
+    def of(x: Features, weight: Tensor) -> "StoredDenseRows":
         """Features that are to be multiplied with a matrix."""
         used = weight.any(1).nonzero().squeeze(1)
         left = weight[used].contiguous()
         one_each = left.shape[0] == left.shape[1] and torch.equal(left, torch.eye(left.shape[0]).to(left))
-        return DenseRows(x=x.dense[:, used].contiguous(), weight=None if one_each else left, used=used)
+        return StoredDenseRows(x=x.dense[:, used].contiguous(), weight=None if one_each else left, used=used)
 
-    def take(self, rows: Tensor) -> "DenseRows":
+    def take(self, rows: Tensor) -> "StoredDenseRows":
         """Some of the rows."""
         return replace(self, x=self.x[rows])
 
-    def append(self, csr: CSR, values: Tensor) -> "DenseRows":
+    def append(self, csr: CSR, values: Tensor) -> "StoredDenseRows":
         """These rows, then more."""
         more = values.new_zeros(csr.num_rows, csr.num_columns)
         more[csr.rows, csr.indices.long()] = values
@@ -55,7 +55,7 @@ class DenseRows:
         return self.x if self.weight is None else self.x @ self.weight
 
 
-Rows = DenseRows | StoredRows  # the features of some nodes, ready to be multiplied
+Rows = StoredDenseRows | StoredRows  # the features of some nodes, ready to be multiplied
 
 
 def store(x: Features, weight: Tensor, layout: str, strip: int) -> Rows:
@@ -64,13 +64,13 @@ def store(x: Features, weight: Tensor, layout: str, strip: int) -> Rows:
     "sums first" is dense for the matrix of a program in that order, see `in_order`.
     """
     if layout in (DENSE, SUMS_FIRST):
-        return DenseRows.of(x, weight)
+        return StoredDenseRows.of(x, weight)
     return StoredMatrix.of(weight, strip=strip if layout == STRIPS else None).prepare(x.csr, x.values)
 
 
 def restore(rows: Rows, x: Features) -> Rows:
     """Other features in the place of these, for the same matrix."""
-    if isinstance(rows, DenseRows):
+    if isinstance(rows, StoredDenseRows):
         return replace(rows, x=x.dense[:, rows.used].contiguous())
     return rows.matrix.prepare(x.csr, x.values)
 

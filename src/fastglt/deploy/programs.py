@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import attention, head_dots
-from fastglt.kernels.frozen import Product, Units, narrow_sums, padded, projection, strip_width
+from fastglt.kernels.frozen import HiddenUnits, Product, narrow_sums, padded, projection, strip_width
 from fastglt.models import GAT, GCN, GIN, Network
 
 State = Mapping[str, Tensor]
@@ -127,7 +127,7 @@ class FixedMessages(Program):
     stay the same, a call starts from them.
     """
 
-    _units: Units | None = None  # that read sums of features; None: sums of products
+    _units: HiddenUnits | None = None  # that read sums of features; None: sums of products
 
     def __init__(self, hidden: Hidden, into: Tensor, bias: Tensor, out: Tensor) -> None:
         (self._part,) = hidden.parts(into, bias, out)
@@ -140,7 +140,7 @@ class FixedMessages(Program):
         picks = part.into.new_zeros(part.into.shape[0], used.numel())
         picks[used, torch.arange(used.numel(), device=used.device)] = 1
         found._part = replace(part, into=part.into[used])
-        found._units = Units(
+        found._units = HiddenUnits(
             into=found._part.into[:, live], bias=part.bias[live], out=part.out[live], shift=part.shift
         )
         found.matrices = (picks,)
@@ -157,7 +157,7 @@ class FixedMessages(Program):
 class _KeptSums:
     """From features to what the hidden units that read their sums add; sums of the last features are kept."""
 
-    def __init__(self, units: Units, hop: Hop, values: Tensor) -> None:
+    def __init__(self, units: HiddenUnits, hop: Hop, values: Tensor) -> None:
         self._units, self._hop, self._values = units, hop, values
         self._kept: tuple[Tensor, Callable[[], Tensor]] | None = None
 

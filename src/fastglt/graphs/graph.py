@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.graphs.messages import Hop, every_message, renumbered
-from fastglt.kernels import places
+from fastglt.kernels import true_indices
 from fastglt.masks import Mask
 
 if TYPE_CHECKING:
@@ -138,11 +138,11 @@ class Graph:
             return self
         new_edge = renumbered(kept)
         numbers = new_edge.index_select(0, self.column_edge)
-        left = places(numbers >= 0)
+        left = true_indices(numbers >= 0)
         return Graph(
             num_nodes=self.num_nodes,
             directed=self.directed,
-            edges=self.edges.index_select(1, places(kept)),
+            edges=self.edges.index_select(1, true_indices(kept)),
             edge_index=self.edge_index.index_select(1, left),
             column_edge=numbers.index_select(0, left),
             edge_attr=None if self.edge_attr is None else self.edge_attr[left],
@@ -173,10 +173,10 @@ class Graph:
             return tuple(pruned[id(hop)] for hop in before)
         if nodes is None:
             return (self._whole,) * depth
-        found = [self._whole.before(nodes)]
+        found = [self._whole.restricted_to(nodes)]
         while len(found) < depth:
             assert found[0].senders is not None
-            found.insert(0, self._whole.before(found[0].senders))
+            found.insert(0, self._whole.restricted_to(found[0].senders))
         return tuple(found)
 
     @cached_property

@@ -6,7 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fastglt.kernels import CSR, places, weigh
+from fastglt.kernels import CSR, true_indices, weigh
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,7 +66,7 @@ class Hop:
         scale = count.clamp(min=1).float().reciprocal()
         return self.sum_norm * (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
 
-    def before(self, nodes: Tensor) -> "Hop":
+    def restricted_to(self, nodes: Tensor) -> "Hop":
         """The part of this whole-graph hop in which only `nodes` receive."""
         csr, entries = self.csr.take_rows(nodes)
         needed = torch.zeros(self.csr.num_columns, dtype=torch.bool, device=nodes.device)
@@ -87,7 +87,7 @@ class Hop:
     def renumber(self, new_edge: Tensor, degree: Tensor) -> "Hop":
         """With the new number of each edge, and without those that have none, see `renumbered`; the nodes stay."""
         numbers = new_edge.index_select(0, self.entry_edge)
-        left = places(numbers >= 0)
+        left = true_indices(numbers >= 0)
         return replace(self, csr=self.csr.select(left), entry_edge=numbers.index_select(0, left), degree=degree)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TICKET = "ticket"
 
 
-class Memory:
+class Ledger:
     """Forgets everything: the memory of an evaluation that is not written down."""
 
     def recall(self, settings: dict[str, Any]) -> float | None:
@@ -86,7 +86,7 @@ class Contest:
         *,
         margin: float = 0.01,
         level: float = 0.05,
-        memory: Memory | None = None,
+        memory: Ledger | None = None,
         progress: Progress | None = None,
     ) -> Verdict:
         """Train all sides once for each seed, but for what a memory has already, and compare."""
@@ -96,7 +96,7 @@ class Contest:
         seeds = [int(seed) for seed in seeds]
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
-        memory = memory or Memory()
+        memory = memory or Ledger()
         scores: dict[str, list[float]] = {side: [] for side in self.sides}
         for seed in seeds:
             start = fresh_start(self.network, seed) if self.fresh_init else self.network
@@ -141,10 +141,10 @@ class Contest:
         prefix = PyGNetwork.PREFIX if isinstance(self.network, PyGNetwork) else ""
         state = {prefix + name: value for name, value in ticket.weights.items()}
         soft = None
-        if ticket.edge_scores is not None:
-            soft = ticket.edge_scores.new_ones(kept.numel()).masked_scatter(kept, ticket.edge_scores)
+        if ticket.soft_edge_mask is not None:
+            soft = ticket.soft_edge_mask.new_ones(kept.numel()).masked_scatter(kept, ticket.soft_edge_mask)
         found: dict[str, float] = {}
-        for run, edge_score in (("search", soft), ("search_unweighted", None)):
+        for run, soft_edge_mask in (("search", soft), ("search_unweighted", None)):
             scores = score_state(
                 self.network,
                 self.task,
@@ -152,7 +152,7 @@ class Contest:
                 state,
                 seed=ticket.seed,
                 masks=self.masks,
-                edge_score=edge_score,
+                soft_edge_mask=soft_edge_mask,
             )
             found |= {f"{run}_val": scores.val, f"{run}_test": scores.test}
         return found
@@ -162,7 +162,7 @@ class _Round:
     """The trainings of one seed, from one start."""
 
     def __init__(
-        self, contest: Contest, start: Network, seed: int, memory: Memory, progress: Progress | None
+        self, contest: Contest, start: Network, seed: int, memory: Ledger, progress: Progress | None
     ) -> None:
         self._contest, self._start, self._seed = contest, start, seed
         self._memory, self._progress = memory, progress

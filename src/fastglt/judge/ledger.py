@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastglt.judge.evaluate import Contest, Memory
+from fastglt.judge.evaluate import Contest, Ledger
 from fastglt.runs.store import Entry, Store, key_of
 from fastglt.system.container import nan_as_null
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
 
 
-class StoredTrainings(Memory):
+class StoredTrainings(Ledger):
     """Looks a training up before it is run, and writes it down when it is done."""
 
     def __init__(

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fastglt.errors import InputError
-from fastglt.kernels.csr import CSR, places
+from fastglt.kernels.csr import CSR, true_indices
 from fastglt.kernels.drop import Drop
 from fastglt.kernels.table import Table, backend
 
@@ -31,10 +31,10 @@ __all__ = [
     "extremes",
     "head_dots",
     "matmul",
-    "places",
     "set_threads",
     "spmm",
     "table",
+    "true_indices",
     "use_table",
     "weigh",
     "zero_outside",
@@ -100,13 +100,13 @@ def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
 
 def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
     """Where a vector's kept elements are at most `weak` in size, and where the others are `promising` or more."""
-    found: tuple[Any, Any] = _server(strength, "numba").extremes(kept, strength, potential, weak, promising)
+    found: tuple[Any, Any] = _backend_for(strength, "numba").extremes(kept, strength, potential, weak, promising)
     return found
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:
     """Set a tensor to zero, in place, where the boolean `kept` is false."""
-    _server(tensor, "numba").zero_outside(tensor, kept)
+    _backend_for(tensor, "numba").zero_outside(tensor, kept)
     torch.autograd.graph.increment_version(tensor)
 
 
@@ -128,7 +128,7 @@ def adam(
     everywhere.
     """
     numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
-    _server(tensor, "numba").adam(tensor, grad, kept, total, first, second, *numbers)
+    _backend_for(tensor, "numba").adam(tensor, grad, kept, total, first, second, *numbers)
     torch.autograd.graph.increment_version(tensor)  # compiled loops write behind PyTorch's back
 
 
@@ -149,7 +149,7 @@ def adam_product(
     Weight decay is left's; l1·sign(right) is added to right's gradient.
     """
     numbers = (*_moved(step, lr), weight_decay, *_BETAS, _EPS)
-    _server(left, "numba").adam_product(left, right, product, grad, moments, l1, *numbers)
+    _backend_for(left, "numba").adam_product(left, right, product, grad, moments, l1, *numbers)
     torch.autograd.graph.increment_version([left, right, product])
 
 
@@ -185,7 +185,7 @@ def _by_head(values: Tensor) -> Tensor:
     return values.unsqueeze(-1) if values.dim() == 1 else values
 
 
-def _server(x: Tensor, preferred: str) -> Any:
+def _backend_for(x: Tensor, preferred: str) -> Any:
     """The back end for a tensor: the forced one, else the preferred; loops are for CPUs only.
 
     Elsewhere PyTorch's own sparse products come first, if it has them there: no message is ever written down.
@@ -209,7 +209,7 @@ def _load(name: str) -> ModuleType:
 
 
 def _for(kernel: str, dense: Tensor) -> Any:
-    return _server(dense, table().choose(kernel, dense.shape[1]))
+    return _backend_for(dense, table().choose(kernel, dense.shape[1]))
 
 
 class _Aggregate(torch.autograd.Function):
@@ -272,7 +272,7 @@ class _MatMul(torch.autograd.Function):
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
-        alpha: Tensor = _server(target, "numba").attention(csr, target, source, slope)
+        alpha: Tensor = _backend_for(target, "numba").attention(csr, target, source, slope)
         ctx.csr, ctx.slope = csr, slope
         ctx.save_for_backward(target, source, alpha)
         return alpha
@@ -281,7 +281,7 @@ class _Attention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor, None]:
         csr, (target, source, alpha), grad = ctx.csr, ctx.saved_tensors, grads[0]
-        server = _server(target, "numba")
+        server = _backend_for(target, "numba")
         return None, *server.attention_backward(csr, target, source, ctx.slope, alpha, grad), None
 
 
@@ -289,13 +289,13 @@ class _HeadDots(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, vectors: Tensor) -> Tensor:
         ctx.save_for_backward(x, vectors)
-        out: Tensor = _server(x, "numba").head_dots(x, vectors)
+        out: Tensor = _backend_for(x, "numba").head_dots(x, vectors)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        gradients: tuple[Tensor, Tensor] = _server(grads[0], "numba").head_dots_backward(
+        gradients: tuple[Tensor, Tensor] = _backend_for(grads[0], "numba").head_dots_backward(
             *ctx.saved_tensors, grads[0]
         )
         return gradients
@@ -306,24 +306,24 @@ class _Weigh(torch.autograd.Function):
     def forward(ctx: Any, norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
         ctx.edges = score.numel()
         ctx.save_for_backward(norm, ids)
-        out: Tensor = _server(norm, "numba").weigh(norm, score, ids)
+        out: Tensor = _backend_for(norm, "numba").weigh(norm, score, ids)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
         norm, ids = ctx.saved_tensors
-        return None, _server(norm, "numba").weigh_backward(norm, grads[0], ids, ctx.edges), None
+        return None, _backend_for(norm, "numba").weigh_backward(norm, grads[0], ids, ctx.edges), None
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, drop: Drop) -> Tensor:
         ctx.drop = drop
-        out: Tensor = _server(x, "numba").dropout(x, drop)
+        out: Tensor = _backend_for(x, "numba").dropout(x, drop)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _server(grads[0], "numba").dropout(grads[0], ctx.drop), None
+        return _backend_for(grads[0], "numba").dropout(grads[0], ctx.drop), None

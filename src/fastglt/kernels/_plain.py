@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fastglt.kernels.csr import CSR, places
+from fastglt.kernels.csr import CSR, true_indices
 from fastglt.kernels.drop import Drop
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tenso
 def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
     """See `fastglt.kernels.extremes`."""
     chosen = kept & (strength.abs() <= weak), ~kept & (potential >= promising)
-    return tuple(places(part).cpu().numpy() for part in chosen)  # type: ignore[return-value]
+    return tuple(true_indices(part).cpu().numpy() for part in chosen)  # type: ignore[return-value]
 
 
 def zero_outside(tensor: Tensor, kept: Tensor) -> None:

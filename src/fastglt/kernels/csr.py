@@ -98,7 +98,7 @@ class CSR:
         return CSR(indptr=self.indptr.to(device), indices=self.indices.to(device), num_columns=self.num_columns)
 
 
-def places(chosen: Tensor) -> Tensor:
+def true_indices(chosen: Tensor) -> Tensor:
     """Where a boolean vector is true; NumPy finds that several times as fast as PyTorch."""
     if chosen.device.type == "cpu":
         return torch.from_numpy(np.flatnonzero(chosen.numpy()))

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fastglt.kernels import _server, spmm
+from fastglt.kernels import _backend_for, spmm
 from fastglt.kernels.csr import CSR
 
 Sums = Callable[[Tensor, Tensor], Tensor]  # of a matrix's rows, from values [entries, heads] and the matrix
@@ -29,7 +29,7 @@ def projection(
     The product has a strip of columns, STRIP or NARROW, for each of the heads, which tell what column of the values
     it takes. The weight has few columns and is `padded`.
     """
-    found: Callable[[Tensor, Product], Tensor] = _server(bias, "numba").projection(
+    found: Callable[[Tensor, Product], Tensor] = _backend_for(bias, "numba").projection(
         csr, heads, bias, activation, weight, shift
     )
     return found
@@ -37,7 +37,7 @@ def projection(
 
 def narrow_sums(csr: CSR, bias: Tensor) -> Sums:
     """``csr(values) · dense + bias`` for a `padded` matrix of few columns."""
-    found: Sums = _server(bias, "numba").narrow_sums(csr, bias)
+    found: Sums = _backend_for(bias, "numba").narrow_sums(csr, bias)
     return found
 
 
@@ -61,7 +61,7 @@ def padded(tensor: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Units:
+class HiddenUnits:
     """Hidden units that read sums of features: ``relu((csr(values) · x) · into + bias) · out + shift``.
 
     The sums are stored column by column, so many rows at a time that their units stay near: a weight that is left
@@ -183,7 +183,7 @@ class StoredRows:
 
     @cached_property
     def _multiply(self) -> Callable[[], Tensor]:
-        found: Callable[[], Tensor] = _server(self.values, "numba").product(
+        found: Callable[[], Tensor] = _backend_for(self.values, "numba").product(
             self.csr, self.values, self.matrix.numbers
         )
         return found

@@ -53,7 +53,7 @@ class ACE(Rounds):
     def enter(self, training: Training, stage: str, number: int) -> None:
         """Erasing leaves the complement in force; the masks themselves are remembered."""
         if stage == ERASE:
-            training.memory |= dict(zip(PARTS, get_masks(training), strict=True))
+            training.method_state |= dict(zip(PARTS, get_masks(training), strict=True))
             training.apply(_complement(training.masks))
         super().enter(training, stage, number)
 
@@ -61,20 +61,23 @@ class ACE(Rounds):
         """What was cut by is remembered for the swap, which ends the erasing."""
         if stage == MASK:
             sizes = zip(PARTS, best_soft_masks(training), strict=True)
-            training.memory = {f"size of {part}": size for part, size in sizes if size is not None}
+            training.method_state = {f"size of {part}": size for part, size in sizes if size is not None}
         super().leave(training, stage, number)
         if stage == ERASE:
             self._swap(training, number)
-            training.memory = {}
+            training.method_state = {}
 
     def _swap(self, training: Training, number: int) -> None:
         """Exchange the weakest kept elements for the complement's best; the counts stay."""
         sizes = dict(zip(PARTS, best_soft_masks(training), strict=True))
-        kept = {part: training.memory[part].cpu() for part in PARTS}
+        kept = {part: training.method_state[part].cpu() for part in PARTS}
         set_masks(training, **kept)
         for part, size in sizes.items():
             if size is not None:
-                strength, seed = training.memory[f"size of {part}"], derive(training.seed, "swap", number, part)
+                strength, seed = (
+                    training.method_state[f"size of {part}"],
+                    derive(training.seed, "swap", number, part),
+                )
                 count = self._count(kept[part])
                 swap = Swap(drop=count, grow=count)
                 kept[part] = swapped(kept[part], swap, strength=strength, potential=size, seed=seed)

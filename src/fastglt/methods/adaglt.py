@@ -50,7 +50,7 @@ class AdaGLT(Method):
             extra |= {EDGES: _zeros(), **self._scorer(training)}
         if self.targets.weight_sparsity > 0:
             extra |= {WEIGHTS + name: _zeros() for name in training.weights}
-            training.memory = {UNIT: flatten(training.weights).detach().abs().mean()}
+            training.method_state = {UNIT: flatten(training.weights).detach().abs().mean()}
         training.begin_stage(SEARCH, extra=extra)
 
     def soften(self, training: Training) -> tuple[Tensor | None, dict[str, Tensor]]:
@@ -92,7 +92,7 @@ class AdaGLT(Method):
                 edges=edges,
                 weights=flatten(weights) if weights else None,
             )
-            training.memory = {}
+            training.method_state = {}
             train_sparse(training, self.targets, stage=TRAIN, soft_edges=False)
 
     @torch.no_grad()
@@ -106,7 +106,7 @@ class AdaGLT(Method):
 
     def edge_margins(self, training: Training) -> Tensor | None:
         """How far the edges' scores lie above their threshold."""
-        return edge_scores(training) - self.threshold(training, EDGES) if EDGES in training.extra else None
+        return edge_strengths(training) - self.threshold(training, EDGES) if EDGES in training.extra else None
 
     def weight_margins(self, training: Training) -> dict[str, Tensor]:
         """How far the weights' sizes lie above their layer's threshold."""
@@ -119,7 +119,7 @@ class AdaGLT(Method):
     def threshold(self, training: Training, name: str) -> Tensor:
         """A threshold from what is trained, which the optimiser moves by its learning rate in a step."""
         moved = self.threshold_lr / training.recipe.lr * training.extra[name]
-        return _EDGE_START + moved if name == EDGES else training.memory[UNIT] * moved
+        return _EDGE_START + moved if name == EDGES else training.method_state[UNIT] * moved
 
     def _scorer(self, training: Training) -> dict[str, Tensor]:
         """The initial weights of the network that scores edges; tail and head of an arrow have their own."""
@@ -136,7 +136,7 @@ def _zeros(*shape: int) -> Tensor:
     return torch.zeros(shape, dtype=torch.float32)
 
 
-def edge_scores(training: Training) -> Tensor:
+def edge_strengths(training: Training) -> Tensor:
     """A score of each edge from its end nodes' features, in units of three standard deviations; their mean is 0."""
     extra, graph = training.extra, training.task.graph
     ends = training.task.x @ extra[SCORER + "ends"]

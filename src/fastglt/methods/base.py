@@ -188,8 +188,8 @@ def best_soft_masks(training: Training) -> tuple[Tensor | None, Tensor | None]:
     """The size |m| of every soft mask at the stage's best epoch, of edges and of weights; None where untrained."""
     best = training.best
     assert best is not None, "the soft masks have been trained"
-    edges = None if best.edge_score is None else best.edge_score.abs()
-    return edges, flatten(best.weight_score).abs_() if best.weight_score else None
+    edges = None if best.soft_edge_mask is None else best.soft_edge_mask.abs()
+    return edges, flatten(best.soft_weight_masks).abs_() if best.soft_weight_masks else None
 
 
 def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:

@@ -44,7 +44,7 @@ class DGLT(Method):
         """Draw the ticket, and train everything."""
         edges, weights = draw_lowest(training, self.targets.graph_sparsity, self.targets.weight_sparsity)
         device = training.task.y.device
-        training.memory = {"edges": edges.to(device), "weights": weights.to(device)}
+        training.method_state = {"edges": edges.to(device), "weights": weights.to(device)}
         train_sparse(training, self.targets, stage=TRANSITION)
 
     def after_step(self, training: Training) -> None:
@@ -52,17 +52,17 @@ class DGLT(Method):
         if training.stage != TRANSITION:
             return
         shrink = 1 / (1 + penalty(training.epoch + 1, self.transition_epochs))
-        if training.edge_score is not None:
-            _shrink(training.edge_score, training.memory["edges"], shrink)
+        if training.soft_edge_mask is not None:
+            _shrink(training.soft_edge_mask, training.method_state["edges"], shrink)
         if self.targets.weight_sparsity > 0:
-            for name, kept in unflatten(training.memory["weights"], training.weights).items():
+            for name, kept in unflatten(training.method_state["weights"], training.weights).items():
                 _shrink(training.weights[name], kept, shrink)
 
     def after_epoch(self, training: Training) -> None:
         """After the transition, drop what is outside and train the ticket."""
         if training.epoch == self.transition_epochs:
-            set_masks(training, training.memory["edges"].cpu(), training.memory["weights"].cpu())
-            training.memory = {}
+            set_masks(training, training.method_state["edges"].cpu(), training.method_state["weights"].cpu())
+            training.method_state = {}
             train_sparse(training, self.targets, stage=TRAIN)
 
 

@@ -105,11 +105,11 @@ class FastGLT(Method):
         seed = derive(training.seed, "swap", interval)
         if (chosen := self.choose_forest(training, interval=interval)) is not None:
             edges = chosen
-        elif any(edge_swap) and training.edge_score is not None:
-            strength = training.edge_score.detach()
+        elif any(edge_swap) and training.soft_edge_mask is not None:
+            strength = training.soft_edge_mask.detach()
             potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
             before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
-            _start_at_mean(training.edge_score, regrown=edges & ~before, kept=before)
+            _start_at_mean(training.soft_edge_mask, regrown=edges & ~before, kept=before)
         if any(weight_swap):
             strength, potential = self.weight_strength(training), as_vector(training.gradient_sum)
             weights = swapped(weights, weight_swap, strength=strength, potential=potential, seed=seed)

@@ -51,13 +51,13 @@ class GEBT(Method):
             return
         drawn = self.draw(training)
         if last or self.settled(training, drawn):
-            training.memory = {}
+            training.method_state = {}
             set_masks(training, *drawn.values())
             train_sparse(training, self.targets, stage=TRAIN)
         else:
             for name, mask in drawn.items():
-                earlier = training.memory.get(name, mask.new_empty(0, mask.numel())).to(mask.device)
-                training.memory[name] = torch.cat([earlier, mask.unsqueeze(0)])[-self.window :]
+                earlier = training.method_state.get(name, mask.new_empty(0, mask.numel())).to(mask.device)
+                training.method_state[name] = torch.cat([earlier, mask.unsqueeze(0)])[-self.window :]
 
     def draw(self, training: Training) -> dict[str, Tensor]:
         """The masks that a cut of the smallest soft masks to the target would leave."""
@@ -65,15 +65,15 @@ class GEBT(Method):
             training,
             self.targets.graph_sparsity,
             self.targets.weight_sparsity,
-            edges=None if training.edge_score is None else training.edge_score.detach().abs(),
-            weights=flatten(training.weight_score).detach().abs_() if training.weight_score else None,
+            edges=None if training.soft_edge_mask is None else training.soft_edge_mask.detach().abs(),
+            weights=flatten(training.soft_weight_masks).detach().abs_() if training.soft_weight_masks else None,
         )
         return {"edges": edges, "weights": weights}
 
     def settled(self, training: Training, drawn: dict[str, Tensor]) -> bool:
         """Whether both masks are close to their last few, of which there must be enough."""
         return all(
-            (earlier := training.memory.get(name)) is not None
+            (earlier := training.method_state.get(name)) is not None
             and len(earlier) == self.window
             and mean_distance(earlier.to(mask.device), mask) < self.distance
             for name, mask in drawn.items()

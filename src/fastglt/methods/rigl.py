@@ -51,20 +51,20 @@ class RigL(Method):
         """Before a swap, note the gradients of all weights, pruned ones too."""
         if self._swaps_after(training.epoch + 1):
             gradients = {name: weight.grad for name, weight in training.weights.items()}
-            training.memory = {name: part.abs() for name, part in gradients.items() if part is not None}
+            training.method_state = {name: part.abs() for name, part in gradients.items() if part is not None}
 
     def after_epoch(self, training: Training) -> None:
         """Swap within each layer; what is grown starts at zero, as pruned weights are."""
         if not self._swaps_after(training.epoch):
             return
         kept = {name: mask.kept.flatten() for name, mask in training.masks.weights.items()}
-        for name, gradient in training.memory.items():
+        for name, gradient in training.method_state.items():
             mask = training.masks.weights[name]
             swap = self.schedule.swap(epoch=training.epoch, kept=mask.count, total=mask.size)
             strength, potential = training.weights[name].detach().flatten(), gradient.flatten()
             seed = derive(training.seed, "swap", training.epoch, name)
             kept[name] = swapped(kept[name], swap, strength=strength, potential=potential, seed=seed)
-        training.memory = {}
+        training.method_state = {}
         set_masks(training, training.masks.edges.kept, flatten(kept))
 
     def _swaps_after(self, epoch: int) -> bool:

@@ -11,7 +11,7 @@ from fastglt.methods.parts.ranking import edge_peripherality, highest
 from fastglt.system.seeds import derive
 from fastglt.training.distillation import distillation_loss
 from fastglt.training.loop import Training
-from fastglt.training.outputs import class_scores
+from fastglt.training.outputs import network_outputs
 
 TEACHER, STUDENT = "teacher", "student"
 
@@ -46,7 +46,7 @@ class TEDDY(Method):
     def after_epoch(self, training: Training) -> None:
         """Remember what the teacher says, cut the edges, and go back to Θ0."""
         if training.epoch == self.budget.epochs:
-            training.memory = {TEACHER: class_scores(training, training.best)}
+            training.method_state = {TEACHER: network_outputs(training, training.best)}
             scores = edge_peripherality(training.task.graph)
             cut_lowest(training, self.targets.graph_sparsity, 0.0, edges=scores)
             training.rewind()
@@ -61,7 +61,7 @@ class TEDDY(Method):
         """How far the student is from its teacher."""
         if not self.wants_all_nodes(training):
             return None
-        return self.imitation * distillation_loss(logits, training.memory[TEACHER])
+        return self.imitation * distillation_loss(logits, training.method_state[TEACHER])
 
     def after_step(self, training: Training) -> None:
         """Project the student's weights."""

@@ -67,14 +67,14 @@ class WDGLT(Rounds):
 
     def before_step(self, training: Training) -> None:
         """The edge mask ascends the loss that everything else descends."""
-        if training.edge_score is not None and training.edge_score.grad is not None:
-            training.edge_score.grad.neg_()
+        if training.soft_edge_mask is not None and training.soft_edge_mask.grad is not None:
+            training.soft_edge_mask.grad.neg_()
 
     def after_step(self, training: Training) -> None:
         """Project the edge mask back into [0, 1]."""
-        if training.edge_score is not None:
+        if training.soft_edge_mask is not None:
             with torch.no_grad():
-                training.edge_score.clamp_(0, 1)
+                training.soft_edge_mask.clamp_(0, 1)
 
 
 def draw(wanted: Tensor, order: Tensor, limit: int) -> tuple[Tensor, Tensor]:

@@ -39,7 +39,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores for some nodes (None: for all); a soft edge score multiplies messages along its edge."""
 

@@ -38,7 +38,7 @@ class GATLayer(nn.Module):
         self,
         x: FeatureRows | Tensor,
         hop: Hop,
-        edge_score: Tensor | None = None,
+        soft_edge_mask: Tensor | None = None,
         *,
         activation: str = "none",
         p: float = 0.0,
@@ -48,8 +48,8 @@ class GATLayer(nn.Module):
         source, target = self._logits(x, h)
         values = attention(hop.csr, hop.of_receivers(target), source, self.slope)
         values = dropout(values, self.dropout, training=self.training)
-        if edge_score is not None:
-            values = values * hop.spread(edge_score).unsqueeze(-1)
+        if soft_edge_mask is not None:
+            values = values * hop.spread(soft_edge_mask).unsqueeze(-1)
         return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
 
     def _logits(self, x: FeatureRows | Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,12 +92,12 @@ class GAT(Backbone):
         self.layer2 = GATLayer(heads * hidden, out_channels, 1, purpose="layer2", **common)  # type: ignore[arg-type]
 
     def forward(
-        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores."""
         first, second = graph.hops(nodes, depth=2)
-        h = self.layer1(x.of(first.senders), first, edge_score, activation="elu", p=self.dropout)
-        return self.layer2(h, second, edge_score)  # type: ignore[no-any-return]
+        h = self.layer1(x.of(first.senders), first, soft_edge_mask, activation="elu", p=self.dropout)
+        return self.layer2(h, second, soft_edge_mask)  # type: ignore[no-any-return]
 
     @property
     def prunable(self) -> tuple[str, ...]:

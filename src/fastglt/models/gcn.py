@@ -21,13 +21,13 @@ class GCNLayer(nn.Module):
         self,
         x: FeatureRows | Tensor,
         hop: Hop,
-        edge_score: Tensor | None = None,
+        soft_edge_mask: Tensor | None = None,
         *,
         activation: str = "none",
         p: float = 0.0,
     ) -> Tensor:
         """The receivers' outputs from the senders' rows, through an activation and dropout."""
-        values = hop.weigh(hop.symmetric_norm, edge_score)
+        values = hop.weigh(hop.symmetric_norm, soft_edge_mask)
         h = product(x, self.weight)
         return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
 
@@ -45,12 +45,12 @@ class GCN(Backbone):
         self.layer2 = GCNLayer(hidden, out_channels, seed, "layer2")
 
     def forward(
-        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores."""
         first, second = graph.hops(nodes, depth=2)
-        h = self.layer1(x.of(first.senders), first, edge_score, activation="relu", p=self.dropout)
-        return self.layer2(h, second, edge_score)  # type: ignore[no-any-return]
+        h = self.layer1(x.of(first.senders), first, soft_edge_mask, activation="relu", p=self.dropout)
+        return self.layer2(h, second, soft_edge_mask)  # type: ignore[no-any-return]
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -36,7 +36,7 @@ class GINLayer(nn.Module):
         self,
         x: FeatureRows | Tensor,
         hop: Hop,
-        edge_score: Tensor | None = None,
+        soft_edge_mask: Tensor | None = None,
         *,
         activation: str = "none",
         p: float = 0.0,
@@ -46,7 +46,7 @@ class GINLayer(nn.Module):
         The hop's self-loops carry a node's own row.
         """
         norm = hop.mean_norm if self.mean else hop.sum_norm
-        values = hop.weigh(norm, edge_score) + (1 + self.eps) * hop.is_loop
+        values = hop.weigh(norm, soft_edge_mask) + (1 + self.eps) * hop.is_loop
         finish = {"activation": activation, "p": p}
         last = len(self.weights)
         h = aggregate(
@@ -91,13 +91,13 @@ class GIN(Backbone):
         self.layer2 = GINLayer(hidden, out_channels, purpose="layer2", **common)  # type: ignore[arg-type]
 
     def forward(
-        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Class scores."""
         first, second = graph.hops(nodes, depth=2)
-        h = self.layer1(x.of(first.senders), first, edge_score, activation="relu", p=self.dropout)
+        h = self.layer1(x.of(first.senders), first, soft_edge_mask, activation="relu", p=self.dropout)
         read = product(second.of_receivers(h), self.weight_readout) + self.bias_readout
-        return (read + self.layer2(h, second, edge_score)) / 2  # type: ignore[no-any-return]
+        return (read + self.layer2(h, second, soft_edge_mask)) / 2  # type: ignore[no-any-return]
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -67,12 +67,12 @@ class PyGNetwork(Network):
         return self._takes_data or any(map(self._accepts, _EDGE_INPUTS))
 
     def forward(
-        self, x: Features, graph: Graph, edge_score: Tensor | None = None, nodes: Tensor | None = None
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Run the model on the graph's own edges, whole: how far it looks is its own affair."""
-        if edge_score is not None:
+        if soft_edge_mask is not None:
             self._graph = graph
-            self._column_score = edge_score.index_select(0, graph.column_edge[: _real_columns(graph)])
+            self._column_score = soft_edge_mask.index_select(0, graph.column_edge[: _real_columns(graph)])
         try:
             with own_randomness(torch.initial_seed()):
                 out = self._call(x.dense.to(self._dtype), graph)

@@ -35,7 +35,7 @@ class Workers:
 
     def __init__(self, jobs: int, *, logs: Path, store: Path, command: str, checkpoint_every: float = 10.0) -> None:
         self.jobs, self.logs = jobs, logs
-        self._told = {"store": str(store), "command": command, "checkpoint_every": checkpoint_every}
+        self._job_settings = {"store": str(store), "command": command, "checkpoint_every": checkpoint_every}
         self.stop = False  # set it, and every run stops after its epoch, with a checkpoint
 
     def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
@@ -44,7 +44,7 @@ class Workers:
         try:
             while running or (waiting and not self.stop):
                 while waiting and len(running) < self.jobs and not self.stop:
-                    running.append(_Process(waiting.popleft(), self.logs, self._told))
+                    running.append(_Process(waiting.popleft(), self.logs, self._job_settings))
                 if self.stop:
                     for process in running:
                         process.ask_to_stop()
@@ -67,12 +67,12 @@ class Workers:
 class _Process:
     """One run's process, forked from a server that has imported all that is needed: it starts without delay."""
 
-    def __init__(self, run: Run, logs: Path, told: Mapping[str, Any]) -> None:
+    def __init__(self, run: Run, logs: Path, job_settings: Mapping[str, Any]) -> None:
         self._run, self._log = run, _begin_log(logs, run.folder.name)
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["fastglt.runs.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
-        self._process = server.Process(target=_start, args=(run.job(**told), theirs, str(self._log)))
+        self._process = server.Process(target=_start, args=(run.job(**job_settings), theirs, str(self._log)))
         self._process.start()
         theirs.close()
 
@@ -104,10 +104,10 @@ class _Process:
             return Outcome(run=self._run, reason=str(error))
 
 
-def _start(job: Mapping[str, Any], told: Connection, log: str) -> None:
+def _start(job: Mapping[str, Any], stop_pipe: Connection, log: str) -> None:
     from fastglt.runs.worker import main
 
-    main(job, told, log)
+    main(job, stop_pipe, log)
 
 
 def _begin_log(logs: Path, name: str) -> Path:

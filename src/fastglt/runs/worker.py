@@ -26,7 +26,7 @@ _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a small
 Job = Mapping[str, Any]
 
 
-def work(job: Job, told: Connection) -> None:
+def work(job: Job, stop_pipe: Connection) -> None:
     """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then."""
     store = Store(Path(job["store"]))
     experiment = Experiment.from_json(job["experiment"])
@@ -34,7 +34,7 @@ def work(job: Job, told: Connection) -> None:
     prepared = experiment.prepare()
     settings = settings_of(prepared, job["twin"])
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
-    threading.Thread(target=_stop_when_told, args=(folder, told), daemon=True).start()
+    threading.Thread(target=_stop_when_asked, args=(folder, stop_pipe), daemon=True).start()
     with folder.open(wait=True) as finished:  # another command may be at the same run
         metrics = _run(prepared, folder, job["twin"]) if finished is None else finished
         keep = store.record if finished is None else store.ensure
@@ -48,18 +48,18 @@ def _run(prepared: Prepared, folder: RunFolder, twin: str | None) -> dict[str, A
     return prepared.run_dense(folder, distilled=twin == DISTILLED)
 
 
-def _stop_when_told(folder: RunFolder, told: Connection) -> None:
+def _stop_when_asked(folder: RunFolder, stop_pipe: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
-        told.recv_bytes()
+        stop_pipe.recv_bytes()
     folder.stop = True
 
 
-def main(job: Job, told: Connection, log: str) -> None:
+def main(job: Job, stop_pipe: Connection, log: str) -> None:
     """Do the work; what goes wrong becomes the last line of the log, and an exit code."""
     _speak_into(log)
     _live_in(job["environment"])
     try:
-        work(job, told)
+        work(job, stop_pipe)
     except KeyboardInterrupt:
         sys.exit(STOPPED)
     except FastGLTError as error:

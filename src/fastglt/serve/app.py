@@ -19,8 +19,15 @@ from fastglt.errors import InputError
 from fastglt.serve.gate import RETRY_AFTER, Gate
 from fastglt.serve.limits import Limits
 from fastglt.serve.metrics import Counted, Metrics
-from fastglt.serve.questions import Answer, NamedAnswer, NamedQuestion, Question, Refusal, question_model
-from fastglt.serve.worker import Found, Worker
+from fastglt.serve.requests import (
+    NamedPredictRequest,
+    NamedPredictResponse,
+    PredictRequest,
+    PredictResponse,
+    Refusal,
+    request_model,
+)
+from fastglt.serve.worker import Prediction, Worker
 
 _PATHS = frozenset({"/", "/predict", "/healthz", "/metrics", "/docs", "/openapi.json"})
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -96,7 +103,7 @@ def make_app(
     app.add_exception_handler(InputError, _refuse)
     app.add_exception_handler(Exception, _hide)
     _add_routes(app, about, worker, metrics)
-    model = question_model(about.nodes, about.features, limits, named=names is not None)
+    model = request_model(about.nodes, about.features, limits, named=names is not None)
     answer = _Answering(about, worker, limits, names)
     app.post("/predict", response_model=answer.kind, responses=_REFUSALS)(answer.to(model))
     return app
@@ -130,14 +137,14 @@ class _Answering:
         self._numbers = {} if names is None else {name: number for number, name in enumerate(names.nodes)}
 
     @property
-    def kind(self) -> type[Answer]:
+    def kind(self) -> type[PredictResponse]:
         """What comes back."""
-        return Answer if self._names is None else NamedAnswer
+        return PredictResponse if self._names is None else NamedPredictResponse
 
-    def to(self, model: type[Question]) -> Callable[..., Awaitable[Answer]]:
+    def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[PredictResponse]]:
         """The function that answers questions of a kind."""
 
-        async def predict(question: Question) -> Answer:
+        async def predict(question: PredictRequest) -> PredictResponse:
             """The classes of nodes of the graph, or of new ones that exist for this request only."""
             if not self._worker.ready:
                 raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
@@ -152,8 +159,8 @@ class _Answering:
         predict.__annotations__["question"] = model  # with this graph's numbers in it
         return predict
 
-    def _by_number(self, question: Question) -> Question:
-        if not isinstance(question, NamedQuestion) or not question.ids:
+    def _by_number(self, question: PredictRequest) -> PredictRequest:
+        if not isinstance(question, NamedPredictRequest) or not question.ids:
             return question
         unknown = next((name for name in question.ids if name not in self._numbers), None)
         if unknown is not None:
@@ -163,7 +170,7 @@ class _Answering:
             raise InputError(f"nodes and ids must be at most {self._limits.max_nodes} (got {len(nodes)})")
         return question.model_copy(update={"nodes": nodes})
 
-    def _called(self, found: Found) -> dict[str, Any]:
+    def _called(self, found: Prediction) -> dict[str, Any]:
         if self._names is None:
             return {}
         ids, labels = self._names

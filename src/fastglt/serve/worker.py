@@ -20,13 +20,13 @@ from fastglt.deploy import Predictor
 from fastglt.errors import InputError
 from fastglt.kernels import set_threads
 from fastglt.serve.metrics import Metrics
-from fastglt.serve.questions import Question
+from fastglt.serve.requests import PredictRequest
 
 _DIGITS = 6  # of a probability
 
 
 @dataclass(frozen=True)
-class Found:
+class Prediction:
     """The classes of some nodes."""
 
     nodes: list[int]
@@ -34,16 +34,16 @@ class Found:
     probabilities: list[list[float]] | None
 
     @staticmethod
-    def of(nodes: list[int], scores: Tensor, *, probabilities: bool) -> "Found":
+    def of(nodes: list[int], scores: Tensor, *, probabilities: bool) -> "Prediction":
         """From a row of scores for each node."""
         shares = scores.double().softmax(1).round(decimals=_DIGITS).tolist() if probabilities else None
-        return Found(nodes, scores.argmax(1).tolist(), shares)
+        return Prediction(nodes, scores.argmax(1).tolist(), shares)
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    question: Question
-    found: "asyncio.Future[Found]"
+    question: PredictRequest
+    found: "asyncio.Future[Prediction]"
 
 
 class Worker:
@@ -65,7 +65,7 @@ class Worker:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer questions until the end of this context."""
+        """PredictResponse questions until the end of this context."""
         thread = ThreadPoolExecutor(1, "predictor", initializer=set_threads, initargs=(self._threads,))
         with thread:  # the number of threads belongs to the thread that sets it
             self._task = asyncio.create_task(self._run(thread))
@@ -76,11 +76,11 @@ class Worker:
                 with suppress(asyncio.CancelledError):
                     await self._task
 
-    async def ask(self, question: Question, timeout: float) -> Found:
+    async def ask(self, question: PredictRequest, timeout: float) -> Prediction:
         """The answer, or TimeoutError; nobody computes what nobody waits for any more."""
         if question.new_nodes is None:
             scores = self.scores[question.nodes]
-            found = Found.of(question.nodes, scores, probabilities=question.probabilities)
+            found = Prediction.of(question.nodes, scores, probabilities=question.probabilities)
         else:
             job = _Job(question, asyncio.get_running_loop().create_future())
             self._waiting.append(job)
@@ -114,7 +114,7 @@ class Worker:
             self._filled.clear()
 
 
-def answer(predictor: Predictor, question: Question) -> Found:
+def answer(predictor: Predictor, question: PredictRequest) -> Prediction:
     """The classes of the nodes that were asked for, then of the new ones, all on the grown graph."""
     assert question.new_nodes is not None
     grown = predictor.with_nodes(*question.new_nodes.tensors(predictor.x.num_features))
@@ -122,4 +122,4 @@ def answer(predictor: Predictor, question: Question) -> Found:
     scores = grown.logits(torch.tensor(nodes)).detach().cpu()
     if not bool(torch.isfinite(scores).all()):
         raise InputError("the features of new nodes must give finite scores (got infinity); use smaller ones")
-    return Found.of(nodes, scores, probabilities=question.probabilities)
+    return Prediction.of(nodes, scores, probabilities=question.probabilities)

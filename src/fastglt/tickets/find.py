@@ -164,7 +164,7 @@ def make_ticket(
     return Ticket(
         masks=Masks(edges=best.masks.edges, weights=weights),
         weights={name.removeprefix(prefix): value.cpu() for name, value in best.state.items()},
-        edge_scores=None if best.edge_score is None else best.edge_score.cpu()[kept],
+        soft_edge_mask=None if best.soft_edge_mask is None else best.soft_edge_mask.cpu()[kept],
         model=network.spec,
         config={
             "method": method.name,

@@ -13,7 +13,7 @@ from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.node_classification import Task
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training, train
-from fastglt.training.outputs import class_scores
+from fastglt.training.outputs import network_outputs
 from fastglt.training.records import EpochRecord, Scores, Snapshot
 
 # A ticket's opponents, by the phases that train them: the plain dense network, and one taught as the ticket is.
@@ -122,7 +122,7 @@ def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, 
     training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
     with own_random_state(task.y.device):
         set_random_state(derive(seed, "teacher"), task.y.device)  # for a model that draws random numbers even here
-        return Teacher(outputs=class_scores(training, best), weight=budget.distill)
+        return Teacher(outputs=network_outputs(training, best), weight=budget.distill)
 
 
 def score_state(
@@ -133,12 +133,12 @@ def score_state(
     *,
     seed: int,
     masks: Masks,
-    edge_score: Tensor | None = None,
+    soft_edge_mask: Tensor | None = None,
 ) -> Scores:
     """Evaluate trained weights as they are on the hard-pruned graph; kept edges' scores count as 1 unless given."""
     training = Training(network, task, budget.recipe, seed=seed, masks=masks)
     training.network.load_state_dict(dict(state))
-    training.edge_score = None if edge_score is None else edge_score.to(task.y.device)
+    training.soft_edge_mask = None if soft_edge_mask is None else soft_edge_mask.to(task.y.device)
     with own_random_state(task.y.device):
         drawn = derive(seed, "unweighted")  # for a model that draws random numbers even here
         set_random_state(drawn, task.y.device)

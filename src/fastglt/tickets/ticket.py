@@ -36,7 +36,7 @@ class Ticket:
 
     masks: Masks = field(repr=False)
     weights: Mapping[str, Tensor] = field(repr=False)  # the search's trained state; pruned weights are zero
-    edge_scores: Tensor | None = field(repr=False)  # of the kept edges, in edge order
+    soft_edge_mask: Tensor | None = field(repr=False)  # of the kept edges, in edge order
     model: Mapping[str, Any]  # the network's spec
     config: Mapping[str, Any]  # method, its options, targets and budget
     seed: int

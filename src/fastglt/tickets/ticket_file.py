@@ -52,8 +52,8 @@ def save(ticket: Ticket, path: Path) -> None:
 def encode(ticket: Ticket) -> bytes:
     """The file's bytes; the same ticket always gives the same ones."""
     tensors = {"mask/edges": _pack(ticket.masks.edges)}
-    if ticket.edge_scores is not None:
-        tensors["edge_scores"] = ticket.edge_scores
+    if ticket.soft_edge_mask is not None:
+        tensors["edge_scores"] = ticket.soft_edge_mask
     for name, mask in ticket.masks.weights.items():
         tensors[f"mask/weights/{name}"] = _pack(mask)
     for name, value in ticket.weights.items():
@@ -97,9 +97,9 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
         edges=_unpack(tensors["mask/edges"], [header["edges"]]),
         weights={name: _unpack(tensors[f"mask/weights/{name}"], shape) for name, shape in shapes.items()},
     )
-    edge_scores = tensors.get("edge_scores")
-    if edge_scores is not None and edge_scores.shape != (masks.edges.count,):
-        raise ValueError(f"{masks.edges.count} edge scores expected")
+    soft_edge_mask = tensors.get("edge_scores")
+    if soft_edge_mask is not None and soft_edge_mask.shape != (masks.edges.count,):
+        raise ValueError(f"{masks.edges.count} soft edge mask entries expected")
     weights = _weights(tensors, masks)
     _check_shapes(header["model"], {name: tuple(value.shape) for name, value in weights.items()})
     plain = {name: header[name] for name in _PLAIN}
@@ -107,7 +107,7 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
     return Ticket(
         masks=masks,
         weights=weights,
-        edge_scores=edge_scores,
+        soft_edge_mask=soft_edge_mask,
         load_initial=_initial_loader(header, initial_file),
         **plain,
     )

@@ -20,10 +20,12 @@ Tensors = dict[str, Tensor]
 def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
     """Everything that the next epoch depends on; rounds that are over are kept elsewhere."""
     tensors = {f"state/{name}": value for name, value in training.network.state_dict().items()}
-    tensors |= _masks("masks", training.masks) | _scores("scores", training.edge_score, training.weight_score)
+    tensors |= _masks("masks", training.masks) | _soft_masks(
+        "scores", training.soft_edge_mask, training.soft_weight_masks
+    )
     tensors |= {f"gradient_sum/{name}": total for name, total in training.gradient_sum.items()}
     tensors |= {f"extra/{name}": value for name, value in training.extra.items()}
-    tensors |= {f"memory/{name}": value for name, value in training.memory.items()}
+    tensors |= {f"memory/{name}": value for name, value in training.method_state.items()}
     for index, parameter in enumerate(training.optimizer):
         state = training.optimizer.state.get(parameter, {})
         tensors |= {f"adam/{index}/{key}": value for key, value in state.items()}
@@ -48,12 +50,12 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
     device = training.task.y.device
     tensors = {name: tensors[name].to(device, copy=True) for name in meta["names"]}
     training.network.load_state_dict(_below(tensors, "state/"))
-    edge_score, weight_score = _unpack_scores(tensors, "scores")
+    soft_edge_mask, soft_weight_masks = _unpack_soft_masks(tensors, "scores")
     gradients = _below(tensors, "gradient_sum/")
     training.begin_stage(
         meta["stage"],
-        soft_edges=edge_score is not None,
-        soft_weights=bool(weight_score),
+        soft_edges=soft_edge_mask is not None,
+        soft_weights=bool(soft_weight_masks),
         sum_gradients=bool(gradients),
         regrow=meta["regrow"],
         extra=_below(tensors, "extra/"),
@@ -62,13 +64,13 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
         l1=(meta["l1"][0], meta["l1"][1]),
     )
     with torch.no_grad():
-        if training.edge_score is not None and edge_score is not None:
-            training.edge_score.copy_(edge_score)
-        for name, value in weight_score.items():
-            training.weight_score[name].copy_(value)
+        if training.soft_edge_mask is not None and soft_edge_mask is not None:
+            training.soft_edge_mask.copy_(soft_edge_mask)
+        for name, value in soft_weight_masks.items():
+            training.soft_weight_masks[name].copy_(value)
         for name, value in gradients.items():
             training.gradient_sum[name].copy_(value)
-    training.memory = _below(tensors, "memory/")
+    training.method_state = _below(tensors, "memory/")
     training.apply(_unpack_masks(tensors, "masks"))
     for index, parameter in enumerate(training.optimizer):
         state = _below(tensors, f"adam/{index}/")
@@ -82,7 +84,9 @@ def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
 def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
     """A snapshot alone, for the result of a finished phase."""
     tensors = {f"state/{name}": value for name, value in snapshot.state.items()}
-    tensors |= _masks("masks", snapshot.masks) | _scores("scores", snapshot.edge_score, snapshot.weight_score)
+    tensors |= _masks("masks", snapshot.masks) | _soft_masks(
+        "scores", snapshot.soft_edge_mask, snapshot.soft_weight_masks
+    )
     tensors = own_copies(tensors)
     meta = {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "round": snapshot.round}
     return tensors, {**meta, "names": list(tensors)}
@@ -91,14 +95,14 @@ def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
 def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
     """The inverse of `pack_snapshot`."""
     tensors = {name: tensors[name] for name in meta["names"]}
-    edge_score, weight_score = _unpack_scores(tensors, "scores")
+    soft_edge_mask, soft_weight_masks = _unpack_soft_masks(tensors, "scores")
     return Snapshot(
         epoch=meta["epoch"],
         scores=Scores(**meta["scores"]),
         state=_below(tensors, "state/"),
         masks=_unpack_masks(tensors, "masks"),
-        edge_score=edge_score,
-        weight_score=weight_score,
+        soft_edge_mask=soft_edge_mask,
+        soft_weight_masks=soft_weight_masks,
         round=meta["round"],
     )
 
@@ -123,10 +127,10 @@ def _unpack_masks(tensors: Tensors, prefix: str) -> Masks:
     )
 
 
-def _scores(prefix: str, edges: Tensor | None, weights: Tensors) -> Tensors:
+def _soft_masks(prefix: str, edges: Tensor | None, weights: Tensors) -> Tensors:
     edge = {} if edges is None else {f"{prefix}/edges": edges}
     return edge | {f"{prefix}/weights/{name}": value for name, value in weights.items()}
 
 
-def _unpack_scores(tensors: Tensors, prefix: str) -> tuple[Tensor | None, Tensors]:
+def _unpack_soft_masks(tensors: Tensors, prefix: str) -> tuple[Tensor | None, Tensors]:
     return tensors.get(f"{prefix}/edges"), _below(tensors, f"{prefix}/weights/")

@@ -21,7 +21,7 @@ class Hooks:
 
     def soften(self, training: "Training") -> tuple[Tensor | None, dict[str, Tensor]]:
         """The factors of all edges and the weights to compute with, where they differ from the network's own."""
-        return training.edge_score, training.soft_weights
+        return training.soft_edge_mask, training.soft_weights
 
     def before_step(self, training: "Training") -> None:
         """Look at the gradients, or change them; those of pruned weights are still there.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fastglt.errors import InputError, require
-from fastglt.kernels import places, zero_outside
+from fastglt.kernels import true_indices, zero_outside
 from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
@@ -65,10 +65,10 @@ class Training:
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
         lay_side_by_side(self.weights)  # they are ranked as one
         self._places = {name: _places_of(weight, self.network) for name, weight in self.weights.items()}
-        self.edge_score: Tensor | None = None
-        self.weight_score: dict[str, Tensor] = {}
+        self.soft_edge_mask: Tensor | None = None
+        self.soft_weight_masks: dict[str, Tensor] = {}
         self.gradient_sum: dict[str, Tensor] = {}
-        self.memory: dict[str, Tensor] = {}  # what the method remembers from epoch to epoch
+        self.method_state: dict[str, Tensor] = {}  # what the method keeps from epoch to epoch
         self.rounds: list[Snapshot] = []  # tickets on the way, sparser and sparser
         self.epoch, self.stage = 0, "train"
         self.target: tuple[int, int] | None = None  # (edges, weights) kept: only such epochs can be the best
@@ -105,19 +105,23 @@ class Training:
         copies = {key: part.detach().to(device, copy=True) for key, part in (extra or {}).items()}
         self.extra = {key: part.requires_grad_() for key, part in copies.items()}
         if not soft_edges:
-            self.edge_score = None
-        elif self.edge_score is None:
-            self.edge_score = torch.ones(
+            self.soft_edge_mask = None
+        elif self.soft_edge_mask is None:
+            self.soft_edge_mask = torch.ones(
                 self.task.graph.num_edges, dtype=torch.float32, device=device, requires_grad=True
             )
         weights = self.weights
-        self.weight_score = {n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights}
+        self.soft_weight_masks = {
+            n: torch.ones_like(w, requires_grad=True) for n, w in weights.items() if soft_weights
+        }
         self.gradient_sum = zeros_side_by_side(weights) if sum_gradients else {}
-        self._soft = {name: Product(weights[name], score, l1=l1[1]) for name, score in self.weight_score.items()}
-        edges = [] if self.edge_score is None else [self.edge_score]
+        self._soft = {
+            name: Product(weights[name], score, l1=l1[1]) for name, score in self.soft_weight_masks.items()
+        }
+        edges = [] if self.soft_edge_mask is None else [self.soft_edge_mask]
         groups: list[tuple[Iterable[Tensor], float]] = [
             (self.network.parameters(), self.weight_decay),
-            ([*self.weight_score.values(), *edges, *self.extra.values()], 0.0),
+            ([*self.soft_weight_masks.values(), *edges, *self.extra.values()], 0.0),
         ]
         self.optimizer = Adam(groups, lr=self.recipe.lr)
         self._zero_pruned()
@@ -130,7 +134,7 @@ class Training:
     def rewind(self) -> None:
         """Back to Θ0 under the masks in force, without soft scores; the next stage brings a fresh optimiser."""
         self.network.load_state_dict(self._start.state_dict())
-        self.edge_score, self.weight_score, self._soft = None, {}, {}
+        self.soft_edge_mask, self.soft_weight_masks, self._soft = None, {}, {}
         self.end_stage()
         self.apply(self.masks)
 
@@ -223,13 +227,13 @@ class Training:
         if masks.edges != self.masks.edges:
             self.graph = self.task.graph.prune(masks.edges)
         self.masks = masks
-        self._edge_ids = places(masks.edges.kept).to(device)
+        self._edge_ids = true_indices(masks.edges.kept).to(device)
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
         self._zero_pruned()
-        if self.edge_score is not None:
-            for moment in self._moments(self.edge_score):
+        if self.soft_edge_mask is not None:
+            for moment in self._moments(self.soft_edge_mask):
                 moment.mul_(masks.edges.kept.to(device))
 
     @torch.no_grad()
@@ -264,14 +268,14 @@ class Training:
                 scores=scores,
                 state={name: value.detach().clone() for name, value in self.network.state_dict().items()},
                 masks=masks,
-                edge_score=None if self.edge_score is None else self.edge_score.detach().clone(),
-                weight_score={name: m.detach().clone() for name, m in self.weight_score.items()},
+                soft_edge_mask=None if self.soft_edge_mask is None else self.soft_edge_mask.detach().clone(),
+                soft_weight_masks={name: m.detach().clone() for name, m in self.soft_weight_masks.items()},
             )
 
     def _finish_gradients(self) -> dict[Tensor, Limits]:
         """Pull soft edge scores; returns where weights may move, and what the method wants summed."""
-        if self.edge_score is not None and self.edge_score.grad is not None and self.l1[0] > 0:
-            self.edge_score.grad.add_(self.edge_score.detach().sign(), alpha=self.l1[0])
+        if self.soft_edge_mask is not None and self.soft_edge_mask.grad is not None and self.l1[0] > 0:
+            self.soft_edge_mask.grad.add_(self.soft_edge_mask.detach().sign(), alpha=self.l1[0])
         for name, product in self._soft.items():
             if product.value.grad is not None and name in self._movable:
                 product.value.grad.mul_(self._movable[name])

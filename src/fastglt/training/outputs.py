@@ -11,7 +11,7 @@ from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 
-def class_scores(training: Training, at: Snapshot | None = None, *, whole: bool = False) -> Tensor:
+def network_outputs(training: Training, at: Snapshot | None = None, *, whole: bool = False) -> Tensor:
     """The class scores of all nodes on the pruned graph, or on the whole. No edge scores count."""
     graph = training.task.graph if whole else training.graph
     with _network_at(training, at) as network, torch.no_grad():
@@ -19,7 +19,7 @@ def class_scores(training: Training, at: Snapshot | None = None, *, whole: bool 
     return found
 
 
-def class_scores_and_support(training: Training, at: Snapshot | None = None) -> tuple[Tensor, Tensor]:
+def network_outputs_and_support(training: Training, at: Snapshot | None = None) -> tuple[Tensor, Tensor]:
     """The class scores of all nodes on the whole graph, and how far each edge speaks for the classes they name.
 
     That is the gradient of Σ log p(the class that is named) over all nodes by the edge's score, where all are 1. It
@@ -42,7 +42,7 @@ def _network_at(training: Training, at: Snapshot | None) -> Iterator[Network]:
     network = training.network
     now = {name: value.clone() for name, value in network.state_dict().items()}
     if at is not None:
-        soft = {name: at.state[name] * score for name, score in at.weight_score.items()}
+        soft = {name: at.state[name] * score for name, score in at.soft_weight_masks.items()}
         network.load_state_dict({**at.state, **soft})
     try:
         yield network.eval()

@@ -46,6 +46,6 @@ class Snapshot:
     scores: Scores
     state: dict[str, Tensor]
     masks: Masks
-    edge_score: Tensor | None
-    weight_score: dict[str, Tensor] = field(default_factory=dict)
+    soft_edge_mask: Tensor | None
+    soft_weight_masks: dict[str, Tensor] = field(default_factory=dict)
     round: int = 0  # of an iterative search, from 1

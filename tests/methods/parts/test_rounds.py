@@ -95,7 +95,7 @@ class TestCuts:
             winner = max(own, key=lambda record: (record.val, -record.val_loss, -record.epoch))
             assert (snapshot.epoch, snapshot.scores.val) == (winner.epoch, winner.val)
         assert best is training.rounds[-1]
-        assert best.edge_score is None
+        assert best.soft_edge_mask is None
 
 
 class TestRewinding:
@@ -115,8 +115,8 @@ class TestRewinding:
         seen = []
         for end in (0, 6):
             training = at(rounds(0.5, 0.8), end)
-            assert training.edge_score is not None
-            scores = torch.cat([training.edge_score, flatten(training.weight_score)]).detach()
+            assert training.soft_edge_mask is not None
+            scores = torch.cat([training.soft_edge_mask, flatten(training.soft_weight_masks)]).detach()
             assert 0 < float((scores - 1).abs().max()) <= 1.1e-5
             assert len(scores.unique()) > 100  # type: ignore[no-untyped-call]
             seen.append(scores)
@@ -124,7 +124,7 @@ class TestRewinding:
 
     def test_a_ticket_is_trained_without_soft_masks(self) -> None:
         training = at(rounds(0.5, 0.8), 3)
-        assert (training.stage, training.edge_score, training.weight_score) == ("train", None, {})
+        assert (training.stage, training.soft_edge_mask, training.soft_weight_masks) == ("train", None, {})
         assert training.target == (42, 48)
 
 
@@ -139,8 +139,8 @@ class TestPressure:
     def test_masks_that_the_loss_does_not_move_shrink_by_the_learning_rate(self) -> None:
         method = rounds(0.5, 0.8, edge_l1=1e6, weight_l1=1e6)  # beside which the loss is nothing
         training = at(method, 1)
-        assert training.edge_score is not None
-        scores = torch.cat([training.edge_score, flatten(training.weight_score)]).detach()
+        assert training.soft_edge_mask is not None
+        scores = torch.cat([training.soft_edge_mask, flatten(training.soft_weight_masks)]).detach()
         torch.testing.assert_close(scores, torch.full_like(scores, 0.99), rtol=0, atol=2e-5)
 
 

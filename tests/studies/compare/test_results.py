@@ -9,7 +9,7 @@ import pytest
 
 from fastglt.runs.local import Outcome
 from fastglt.runs.plan import Run
-from fastglt.studies.compare import Results
+from fastglt.studies.compare import Comparison
 from fastglt.studies.compare.results import deviation, mean
 from tests.runs.examples import experiment, runs_of
 
@@ -49,7 +49,7 @@ def distilled_outcomes(runs: list[Run]) -> list[Outcome]:
 
 
 def test_a_cell_has_means_deviations_and_every_seed(runs: list[Run]) -> None:
-    (cell,) = Results(runs, finished(runs)).cells()
+    (cell,) = Comparison(runs, finished(runs)).cells()
     assert (cell["method"], cell["graph_sparsity"], cell["weight_sparsity"]) == ("random", 0.2, 0.5)
     assert (cell["n"], cell["n_dense"], cell["failures"]) == (2, 2, [])
     assert cell["mean"]["dense_test"] == pytest.approx(0.805)
@@ -66,13 +66,13 @@ def test_a_cell_has_means_deviations_and_every_seed(runs: list[Run]) -> None:
 
 
 def test_one_seed_has_no_deviation(runs: list[Run]) -> None:
-    (cell,) = Results(runs[:2], finished(runs[:2])).cells()
+    (cell,) = Comparison(runs[:2], finished(runs[:2])).cells()
     assert (cell["mean"]["search_test"], cell["std"]["search_test"]) == (0.78, None)
 
 
 def test_a_cell_has_a_verdict_for_each_score(runs: list[Run]) -> None:
     """Dense 80 and 81 %; at the end of the search 2 points less for both seeds, alone 70 % both times."""
-    (cell,) = Results(runs, finished(runs)).cells()
+    (cell,) = Comparison(runs, finished(runs)).cells()
     search, isolated = cell["verdicts"]["search"], cell["verdicts"]["isolated"]
     assert (search["n"], search["seeds"], search["dense_scores"]) == (2, [0, 1], [0.8, 0.81])
     assert (search["difference"], search["ci_low"], search["ci_high"]) == (-0.02, -0.02, -0.02)
@@ -85,17 +85,17 @@ def test_a_cell_has_a_verdict_for_each_score(runs: list[Run]) -> None:
 
 def test_a_verdict_takes_the_seeds_that_have_both_scores(runs: list[Run]) -> None:
     outcomes = [Outcome(run=runs[0], reason="boom"), *finished(runs[1:])]
-    (cell,) = Results(runs, outcomes).cells()
+    (cell,) = Comparison(runs, outcomes).cells()
     assert cell["verdicts"]["search"]["seeds"] == [1]
     assert cell["verdicts"]["search"]["p_value"] is None
-    (cell,) = Results(runs, [*finished(runs[::2]), *finished(runs[1::2], search_test=None)]).cells()
+    (cell,) = Comparison(runs, [*finished(runs[::2]), *finished(runs[1::2], search_test=None)]).cells()
     assert cell["verdicts"]["search"] is None
     assert cell["verdicts"]["isolated"]["n"] == 2
 
 
 def test_a_failed_ticket_leaves_the_others(runs: list[Run]) -> None:
     outcomes = [*finished(runs[:3]), Outcome(run=runs[3], reason="boom")]
-    results = Results(runs, outcomes)
+    results = Comparison(runs, outcomes)
     (cell,) = results.cells()
     assert (cell["n"], cell["failures"]) == (1, [{"seed": 1, "reason": "boom"}])
     assert cell["mean"]["dense_test"] == 0.8, "dense is compared over the same seeds"
@@ -104,7 +104,7 @@ def test_a_failed_ticket_leaves_the_others(runs: list[Run]) -> None:
 
 def test_a_failed_twin_leaves_its_tickets(runs: list[Run]) -> None:
     outcomes = [Outcome(run=runs[0], reason="boom"), *finished(runs[1:])]
-    results = Results(runs, outcomes)
+    results = Comparison(runs, outcomes)
     (cell,) = results.cells()
     assert (cell["n"], cell["n_dense"]) == (2, 1)
     assert cell["mean"]["dense_test"] == 0.81
@@ -114,25 +114,25 @@ def test_a_failed_twin_leaves_its_tickets(runs: list[Run]) -> None:
 
 
 def test_what_was_not_run_is_a_failure(runs: list[Run]) -> None:
-    assert [failure["reason"] for failure in Results(runs, []).failures] == ["it was not run"] * 4
-    (cell,) = Results(runs, []).cells()
+    assert [failure["reason"] for failure in Comparison(runs, []).failures] == ["it was not run"] * 4
+    (cell,) = Comparison(runs, []).cells()
     assert (cell["n"], cell["mean"]["search_test"], cell["edges_kept"]) == (0, None, [])
 
 
 def test_counts_that_are_not_those_asked_for_are_flagged(runs: list[Run]) -> None:
-    (cell,) = Results(runs, finished(runs, edges_kept=161)).cells()
+    (cell,) = Comparison(runs, finished(runs, edges_kept=161)).cells()
     assert (cell["edges_kept"], cell["edges_exact"], cell["weights_exact"]) == ([161], False, True)
 
 
 def test_counts_that_differ_between_seeds_are_all_told(runs: list[Run]) -> None:
     outcomes = [*finished(runs[:3]), *finished(runs[3:], weights_kept=70)]
-    (cell,) = Results(runs, outcomes).cells()
+    (cell,) = Comparison(runs, outcomes).cells()
     assert (cell["weights_kept"], cell["weights_exact"]) == ([70, 76], False)
 
 
 def test_scores_without_test_nodes_are_left_out(runs: list[Run]) -> None:
     outcomes = [*finished(runs[:3]), *finished(runs[3:], search_test=None)]
-    (cell,) = Results(runs, outcomes).cells()
+    (cell,) = Comparison(runs, outcomes).cells()
     assert (cell["n"], cell["mean"]["search_test"], cell["std"]["search_test"]) == (2, 0.78, None)
 
 
@@ -153,7 +153,7 @@ def test_rounds_are_averaged_over_seeds(runs: list[Run]) -> None:
         *finished(runs[:2], rounds=points(0.8, 0.6)),
         *finished(runs[2:], rounds=points(0.7)),
     ]
-    (cell,) = Results(runs, outcomes).cells()
+    (cell,) = Comparison(runs, outcomes).cells()
     first, second = cell["rounds"]
     assert (first["round"], first["n"], first["weight_sparsity"]) == (1, 2, 0.25)
     assert first["mean"]["search_test"] == pytest.approx(0.75)
@@ -164,25 +164,25 @@ def test_rounds_are_averaged_over_seeds(runs: list[Run]) -> None:
 def test_cells_keep_the_order_asked_for(tmp_path: Path) -> None:
     experiments = [experiment(method, seed) for seed in (0, 1) for method in ("random", "fastglt")]
     runs = runs_of(tmp_path, *experiments)
-    cells = Results(runs, finished(runs)).cells()
+    cells = Comparison(runs, finished(runs)).cells()
     assert [(cell["method"], cell["n"]) for cell in cells] == [("random", 2), ("fastglt", 2)]
     assert cells[1]["options"]["ramp"] == 0.8
 
 
 def test_a_csv_has_a_row_for_each_ticket(runs: list[Run]) -> None:
     outcomes = [*finished(runs[:3]), Outcome(run=runs[3], reason='it said: "boom", twice')]
-    good, bad = csv.DictReader(Results(runs, outcomes).csv().splitlines())
+    good, bad = csv.DictReader(Comparison(runs, outcomes).csv().splitlines())
     assert (good["method"], good["seed"], good["dense_test"], good["reason"]) == ("random", "0", "0.8", "")
     assert (bad["seed"], bad["dense_test"], bad["search_test"]) == ("1", "0.81", "")
     assert bad["reason"] == 'it said: "boom", twice'
 
 
 def test_the_document_says_what_was_compared(runs: list[Run], tmp_path: Path) -> None:
-    document = Results(runs, finished(runs)).document()
+    document = Comparison(runs, finished(runs)).document()
     assert (document["model"], document["metric"], document["hidden"]) == ("gcn", "accuracy", 8)
     assert (document["seeds"], document["out"], document["failures"]) == ([0, 1], str(tmp_path), [])
     assert document["budget"]["oneshot_epochs"] == 2
-    assert Results(runs, []).document()["metric"] is None
+    assert Comparison(runs, []).document()["metric"] is None
 
 
 def test_mean_and_deviation_of_little() -> None:
@@ -200,7 +200,7 @@ class TestDistilled:
         return runs_of(tmp_path, *(experiment(seed=seed, budget=budget) for seed in (0, 1)))
 
     def test_a_cell_has_verdicts_against_both(self, taught: list[Run]) -> None:
-        (cell,) = Results(taught, distilled_outcomes(taught)).cells()
+        (cell,) = Comparison(taught, distilled_outcomes(taught)).cells()
         assert (cell["n"], cell["n_dense"], cell["n_dense_distilled"]) == (2, 2, 2)
         assert cell["verdicts"]["search"]["dense_scores"] == [0.8, 0.81]
         assert cell["verdicts"]["search"]["outcome"] == "inferior"
@@ -211,7 +211,7 @@ class TestDistilled:
         assert cell["verdicts_distilled"]["isolated"]["outcome"] == "inferior"
 
     def test_the_time_has_the_teachers_in_it(self, taught: list[Run]) -> None:
-        results = Results(taught, distilled_outcomes(taught))
+        results = Comparison(taught, distilled_outcomes(taught))
         assert [row["relative_time"] for row in results.rows] == [(2 + 3) / 2, (2 + 4) / 2]
         assert [row["teacher_seconds"] for row in results.rows] == [2.0, 2.0]
         assert [row["dense_distilled_test"] for row in results.rows] == [0.77, 0.77]
@@ -221,13 +221,13 @@ class TestDistilled:
         outcomes = [
             Outcome(run=taught[1], reason="boom") if o.run is taught[1] else o for o in distilled_outcomes(taught)
         ]
-        results = Results(taught, outcomes)
+        results = Comparison(taught, outcomes)
         (cell,) = results.cells()
         assert (cell["n"], cell["n_dense"], cell["n_dense_distilled"]) == (2, 2, 1)
         assert cell["verdicts_distilled"]["search"]["seeds"] == [1]
         assert [failure["run"] for failure in results.failures] == ["dense distilled seed 0"]
 
     def test_a_plain_comparison_says_nothing_of_it(self, runs: list[Run]) -> None:
-        document = Results(runs, finished(runs)).document()
+        document = Comparison(runs, finished(runs)).document()
         assert "distill" not in str(document)
         assert "teacher" not in str(document)

@@ -8,14 +8,14 @@ from typing import Any
 from rich.console import Console
 
 from fastglt.runs.local import Outcome
-from fastglt.studies.compare import Results
+from fastglt.studies.compare import Comparison
 from fastglt.studies.compare.table import print_cells, print_rounds
 from tests.runs.examples import experiment, runs_of
 
 from .test_results import distilled_outcomes, finished
 
 
-def printed(print_table: Any, results: Results, width: int = 40) -> str:
+def printed(print_table: Any, results: Comparison, width: int = 40) -> str:
     text = io.StringIO()
     print_table(results.document(), Console(file=text, width=width))
     return text.getvalue()
@@ -28,7 +28,7 @@ def row(text: str, method: str) -> str:
 def test_a_row_for_each_method_and_nothing_is_cut_off(tmp_path: Path) -> None:
     experiments = [experiment(method, seed) for seed in (0, 1) for method in ("random", "fastglt")]
     runs = runs_of(tmp_path, *experiments)
-    text = printed(print_cells, Results(runs, finished(runs)))
+    text = printed(print_cells, Comparison(runs, finished(runs)))
     assert "…" not in text
     expected = "2 80.50 ± 0.71 78.50 ± 0.71 70.00 ± 0.00 W/W 160 76 6 3.5 1.75×"
     assert row(text, "random") == f"random {expected}"
@@ -42,7 +42,7 @@ def test_a_row_for_each_method_and_nothing_is_cut_off(tmp_path: Path) -> None:
 def test_one_seed_a_failed_twin_and_nothing_at_all(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
     outcomes = [Outcome(run=runs[0], reason="boom"), *finished(runs[1:2]), Outcome(run=runs[2], reason="boom")]
-    text = printed(print_cells, Results(runs, outcomes))
+    text = printed(print_cells, Comparison(runs, outcomes))
     assert row(text, "random") == "random 1 – (n 0) 78.00 70.00 –/– 160 76 6 3.0 –"
     assert row(text, "fastglt") == "fastglt 0 – – – –/– – – – – –"
 
@@ -50,7 +50,7 @@ def test_one_seed_a_failed_twin_and_nothing_at_all(tmp_path: Path) -> None:
 def test_counts_that_are_not_exact_are_flagged(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment(seed=0), experiment(seed=1))
     outcomes = [*finished(runs[:3]), *finished(runs[3:], edges_kept=158)]
-    text = printed(print_cells, Results(runs, outcomes))
+    text = printed(print_cells, Comparison(runs, outcomes))
     assert "158 to 160 ! 76 6" in row(text, "random")
     assert "! not exactly the count" in text
 
@@ -59,7 +59,7 @@ def test_curves_of_methods_that_have_rounds(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
     point = {"round": 1, "graph_sparsity": 0.1, "weight_sparsity": 0.36, "search_val": 0.5, "search_test": 0.75}
     outcomes = [*finished(runs[:2]), *finished(runs[2:], rounds=[point])]
-    text = printed(print_rounds, Results(runs, outcomes), width=100)
+    text = printed(print_rounds, Comparison(runs, outcomes), width=100)
     assert "fastglt · on the way to 20 % of edges and 50 % of weights removed" in text
     assert row(text, "1") == "1 1 10.00 % 36.00 % 75.00"
     assert "random" not in text
@@ -75,14 +75,14 @@ def test_marks_for_both_rules_and_both_scores(tmp_path: Path) -> None:
         for outcome in finished([ticket], search_test=search, isolated_test=isolated)
     ]
     outcomes = [*finished([run for run in runs if run.is_dense]), *tickets]
-    assert " PN/P " in row(printed(print_cells, Results(runs, outcomes)), "random")
+    assert " PN/P " in row(printed(print_cells, Comparison(runs, outcomes)), "random")
 
 
 def test_a_table_of_real_sizes_fits_into_120_columns(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, *(experiment("fastglt", seed) for seed in range(10)))
     sizes = {"edges_kept": 70_918, "edges_total": 88_648, "weights_kept": 73_728, "weights_total": 1_896_960}
     outcomes = finished(runs, **sizes, search_epochs=12_000, search_seconds=12_345.6)
-    text = printed(print_cells, Results(runs, outcomes), width=120)
+    text = printed(print_cells, Comparison(runs, outcomes), width=120)
     assert max(map(len, text.splitlines()[1:4])) <= 120
     assert "70,918 73,728 !" in row(text, "fastglt")
 
@@ -90,7 +90,7 @@ def test_a_table_of_real_sizes_fits_into_120_columns(tmp_path: Path) -> None:
 def test_distilled_tickets_have_two_opponents_with_labels(tmp_path: Path) -> None:
     budget = replace(experiment().budget, distill=2.0)
     runs = runs_of(tmp_path, *(experiment(seed=seed, budget=budget) for seed in (0, 1)))
-    text = printed(print_cells, Results(runs, distilled_outcomes(runs)), width=160)
+    text = printed(print_cells, Comparison(runs, distilled_outcomes(runs)), width=160)
     expected = "2 80.50 ± 0.71 77.00 ± 0.00 78.50 ± 0.71 70.00 ± 0.00 W/W P/W 160 76 6 5.5 2.75×"
     assert row(text, "random") == f"random {expected}"
     heading = next(line for line in text.splitlines() if "method" in line)

@@ -15,7 +15,7 @@ from fastglt.cli.shared.lists import read_methods, read_options, read_pairs, rea
 from fastglt.cli.shared.setup import Many, Setup
 
 if TYPE_CHECKING:
-    from fastglt.studies.compare import Results
+    from fastglt.studies.compare import Comparison
 
 EXAMPLES = (
     "Examples: [bold]fastglt compare --methods fastglt,oneshot,random --seeds 0-2[/] (the bundled digits graph) · "
@@ -71,7 +71,7 @@ def compare(
     _report(results, rounds=rounds, csv=csv, json_output=many.json_output)
 
 
-def _report(results: "Results", *, rounds: bool, csv: Path | None, json_output: bool) -> None:
+def _report(results: "Comparison", *, rounds: bool, csv: Path | None, json_output: bool) -> None:
     from fastglt.system.storage import write_atomically
 
     document = results.document()

@@ -105,9 +105,9 @@ def _in_full(dataset: str) -> str:
     """A generated graph as runs record it, with what was left out."""
     if not dataset.startswith("synthetic:"):
         return dataset
-    from fastglt.data.synthetic import Recipe
+    from fastglt.data.synthetic import SyntheticGraph
 
-    return str(Recipe.parse(dataset.removeprefix("synthetic:")))
+    return str(SyntheticGraph.parse(dataset.removeprefix("synthetic:")))
 
 
 def _say(

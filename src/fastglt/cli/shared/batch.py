@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fastglt.runs.experiment import Experiment
     from fastglt.runs.local import Outcome
     from fastglt.runs.plan import Run
-    from fastglt.studies.compare import Results
+    from fastglt.studies.compare import Comparison
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Batch:
     def __post_init__(self) -> None:
         require("not be negative", checkpoint_every=self.checkpoint_every)
 
-    def results(self, experiments: "Sequence[Experiment]") -> "Results":
+    def results(self, experiments: "Sequence[Experiment]") -> "Comparison":
         """Run what is neither finished nor in the store, and tell of each run as it ends.
 
         Every finished run is in the store then, under this command's name unless it was there before.
@@ -39,7 +39,7 @@ class Batch:
         from fastglt.cli.shared.progress import stop_cleanly
         from fastglt.runs.local import Workers
         from fastglt.runs.plan import plan
-        from fastglt.studies.compare import Results
+        from fastglt.studies.compare import Comparison
 
         runs = plan(experiments, self.out)
         outcomes, reused, older = self._finished(runs)
@@ -64,7 +64,7 @@ class Batch:
             for outcome in workers.run(left):
                 outcomes.append(outcome)
                 self._say(f"{self._line(outcome)}; {len(runs) - len(outcomes)} left")
-        return Results(runs, outcomes)
+        return Comparison(runs, outcomes)
 
     def _finished(self, runs: "Sequence[Run]") -> "tuple[list[Outcome], int, int]":
         """What need not run, how many of that the store has, and how many of those other code made.

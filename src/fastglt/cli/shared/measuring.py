@@ -135,7 +135,7 @@ def measure_all(
     device: str,
 ) -> None:
     """Measure all that has not been measured yet, and record and print each row as soon as it is there."""
-    from fastglt.bench.results import Results, machine
+    from fastglt.bench.results import Measurements, machine
     from fastglt.cli.shared.progress import Notes
     from fastglt.cli.shared.tables import RowPrinter
     from fastglt.runs.experiment import use_machine
@@ -143,7 +143,7 @@ def measure_all(
 
     recorded = ResultsStore(kept.store)
     about = {"machine": machine(threads=use_machine(threads), device=device)}
-    results = Results(kept.out, {**about, "command": command, "settings": dict(settings)})
+    results = Measurements(kept.out, {**about, "command": command, "settings": dict(settings)})
     printer = RowPrinter(columns, [(one.what["dataset"], one.what["model"]) for one in measurements])
     rows = []
     for one in measurements:

@@ -10,7 +10,7 @@ from fastglt.methods.parts.forests import edge_standing, keep_forests
 from fastglt.methods.parts.ranking import edge_agreement, edge_cosine, edge_degree
 from fastglt.tasks.node_classification import Task
 from fastglt.training.loop import Training
-from fastglt.training.outputs import class_scores, class_scores_and_support
+from fastglt.training.outputs import network_outputs, network_outputs_and_support
 from fastglt.training.records import Snapshot
 
 STRENGTHS = ("agreement", "features", "degree", "random")
@@ -23,7 +23,7 @@ class ForestRule:
 
     Edges whose ends are predicted to be of one class come before all others, and forests are of them alone. Among
     them an edge is strong if one of its ends has few edges along which predictions agree more, and if one has few
-    that speak more for its class (`class_scores_and_support`): the mean of how it stands by the one and by the
+    that speak more for its class (`network_outputs_and_support`): the mean of how it stands by the one and by the
     other (`edge_standing`). The agreement itself tells equals apart. With `classes` and `local` false it alone
     counts. For comparison there are strengths that know nothing of the network, so that they stay as they are.
     """
@@ -54,9 +54,9 @@ class ForestRule:
             strength = _blind_strength(self.strength, training.task)
         else:
             if self.local and self.support:
-                logits, support = class_scores_and_support(training, at)
+                logits, support = network_outputs_and_support(training, at)
             else:
-                logits = class_scores(training, at, whole=True)
+                logits = network_outputs(training, at, whole=True)
             strength = edge_agreement(graph, logits)
             if self.classes:
                 source, target = logits.argmax(-1)[graph.edges]

@@ -113,8 +113,8 @@ class Rounds(Method):
 
 def _stir(training: Training, number: int) -> None:
     """Move fresh soft masks off 1 by a little noise."""
-    edges = {} if training.edge_score is None else {"edges": training.edge_score}
+    edges = {} if training.soft_edge_mask is None else {"edges": training.soft_edge_mask}
     with torch.no_grad():
-        for name, score in {**edges, **training.weight_score}.items():
+        for name, score in {**edges, **training.soft_weight_masks}.items():
             seed = derive(training.seed, "mask", number, name)
             score.add_(uniform(tuple(score.shape), _NOISE, seed).to(score.device))

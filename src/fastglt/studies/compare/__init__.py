@@ -1,5 +1,5 @@
 """Methods side by side: a batch of runs on the same graph, model, seeds and sparsities becomes tables."""
 
-from fastglt.studies.compare.results import Results
+from fastglt.studies.compare.results import Comparison
 
-__all__ = ["Results"]
+__all__ = ["Comparison"]

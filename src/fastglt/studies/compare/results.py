@@ -22,7 +22,7 @@ _COSTS_DISTILLED = ("teacher_seconds", f"{DISTILLED}_seconds")
 _MACS = ("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket")
 
 
-class Results:
+class Comparison:
     """What has come in so far, by the folder of each run."""
 
     def __init__(self, runs: Sequence[Run], outcomes: Iterable[Outcome]) -> None:

@@ -51,7 +51,7 @@ class NewNodes(BaseModel):
         return x, edge_index
 
 
-class Question(BaseModel):
+class PredictRequest(BaseModel):
     """Nodes of the graph, new nodes, or both: then the new ones are there when the others are predicted."""
 
     model_config = ConfigDict(
@@ -62,13 +62,13 @@ class Question(BaseModel):
     probabilities: bool = False
 
     @model_validator(mode="after")
-    def _check(self) -> "Question":
+    def _check(self) -> "PredictRequest":
         if not self.nodes and self.new_nodes is None:
             raise ValueError("nodes, new_nodes or both must be given")
         return self
 
 
-class NamedQuestion(Question):
+class NamedPredictRequest(PredictRequest):
     """The same where a file gives nodes ids: they may be asked for by these, after those asked for by number."""
 
     model_config = ConfigDict(
@@ -77,13 +77,13 @@ class NamedQuestion(Question):
     ids: list[str] = []
 
     @model_validator(mode="after")
-    def _check(self) -> "NamedQuestion":
+    def _check(self) -> "NamedPredictRequest":
         if not self.nodes and not self.ids and self.new_nodes is None:
             raise ValueError("nodes, ids, new_nodes or several of them must be given")
         return self
 
 
-class Answer(BaseModel):
+class PredictResponse(BaseModel):
     """The classes of the nodes that were asked for, in their order, then those of the new nodes."""
 
     nodes: list[int]
@@ -93,7 +93,7 @@ class Answer(BaseModel):
     version: str = Field(description="Of fastglt.")
 
 
-class NamedAnswer(Answer):
+class NamedPredictResponse(PredictResponse):
     """The same with what a file calls nodes and classes."""
 
     ids: list[str | None] = Field(description="Of each node; a new one has none.")
@@ -106,9 +106,11 @@ class Refusal(BaseModel):
     detail: str
 
 
-def question_model(num_nodes: int, num_features: int, limits: Limits, *, named: bool = False) -> type[Question]:
+def request_model(
+    num_nodes: int, num_features: int, limits: Limits, *, named: bool = False
+) -> type[PredictRequest]:
     """The questions that one graph's service takes."""
-    base = NamedQuestion if named else Question
+    base = NamedPredictRequest if named else PredictRequest
     node = _whole(num_nodes - 1)
     fields: dict[str, Any] = {
         "nodes": (_several(node, 1, limits.max_nodes), Field([], description="Ids of nodes of the graph.")),
@@ -125,7 +127,7 @@ def question_model(num_nodes: int, num_features: int, limits: Limits, *, named: 
     if named:
         names = _several(Annotated[str, Field(strict=True)], 1, limits.max_nodes)
         fields["ids"] = (names, Field([], description="Ids of nodes, as in the graph's file."))
-    found: type[Question] = create_model("Question", __base__=base, __doc__=base.__doc__, **fields)
+    found: type[PredictRequest] = create_model("PredictRequest", __base__=base, __doc__=base.__doc__, **fields)
     return found
 
 
