@@ -9,8 +9,8 @@ import fastglt
 from fastglt import InputError, Method, Targets
 from fastglt.methods import METHODS, FastGLT, lookup, make, register
 from fastglt.methods.base import FixedMasks
-from fastglt.methods.own import code_digest
 from fastglt.methods.random import RandomPruning
+from fastglt.system.plugins import code_digest
 from tests.conftest import OwnModule
 from tests.helpers import BUDGET
 from tests.toy_data import quick_ticket
@@ -130,9 +130,9 @@ def test_a_place_without_a_method_is_told(own_module: OwnModule, place: str, rul
 def test_the_code_of_a_users_file_is_told_apart_and_ours_is_not(own_module: OwnModule) -> None:
     path = own_module("versions", MINE)
     method = lookup("versions:Mine")
-    first = code_digest(method)
+    first = code_digest(method, Method)
     path.write_text(f"{MINE}\n# a comment")
-    assert code_digest(method) == first
+    assert code_digest(method, Method) == first
     path.write_text(MINE.replace("int = 1", "int = 2"))
-    assert code_digest(method) != first is not None
-    assert code_digest(FastGLT) is None
+    assert code_digest(method, Method) != first is not None
+    assert code_digest(FastGLT, Method) is None

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import unknown_name
 from fastglt.methods.ace import ACE
 from fastglt.methods.adaglt import AdaGLT
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
@@ -14,13 +14,14 @@ from fastglt.methods.gebt import GEBT
 from fastglt.methods.grasp import GraSP
 from fastglt.methods.oneshot import OneShot
 from fastglt.methods.options import no_option
-from fastglt.methods.own import RESERVED, check_class, load_class, same_class
+from fastglt.methods.own import RESERVED, check_class
 from fastglt.methods.random import RandomPruning
 from fastglt.methods.rigl import RigL
 from fastglt.methods.snip import SNIP
 from fastglt.methods.teddy import TEDDY
 from fastglt.methods.ugs import UGS
 from fastglt.methods.wdglt import WDGLT
+from fastglt.system.plugins import add_to, load_class
 
 __all__ = [
     "ACE",
@@ -74,18 +75,14 @@ AnyMethod = TypeVar("AnyMethod", bound=type[Method])
 def register(method: AnyMethod) -> AnyMethod:
     """Add a method of your own, by its name; also as a decorator, above that of its dataclass."""
     check_class(method)
-    before = METHODS.get(method.name)
-    taken = method.name in RESERVED if before is None else not same_class(before, method)
-    if taken:
-        raise InputError(f"a method's name must be free (got '{method.name}', which is taken); choose another")
-    METHODS[method.name] = method
+    add_to(METHODS, method, "method", reserved=RESERVED)
     return method
 
 
 def lookup(name: str) -> type[Method]:
     """A method's class by its name, or by where it lives: ``module:Class``."""
     if ":" in name:
-        found: type[Method] = register(load_class(name))
+        found: type[Method] = register(load_class(name, "method"))
         return found
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)

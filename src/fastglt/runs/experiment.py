@@ -15,10 +15,10 @@ from fastglt.errors import require, unknown_name
 from fastglt.tickets.find import check_targets, find
 from fastglt.tickets.networks import as_network
 from fastglt.methods import (Budget, FixedMasks, Method, Targets, make)
-from fastglt.methods.own import code_digest
 from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.models import BACKBONES, Backbone, Network
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.system.plugins import code_digest
 from fastglt.system.process import keep_freed_memory
 from fastglt.runs.run_folder import RunFolder
 from fastglt.system.seeds import own_random_state
@@ -104,7 +104,7 @@ class Prepared:
     @property
     def settings(self) -> dict[str, Any]:
         """What tells this run from others: every choice, and digests of the data instead of its path."""
-        code = code_digest(type(self.method))
+        code = code_digest(type(self.method), Method)
         return {
             **self._shared_settings,
             "method": self.method.name,
