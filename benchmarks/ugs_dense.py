@@ -95,7 +95,7 @@ def main() -> None:
         dataset="cora", model="gcn", method="ugs", targets=targets, budget=Budget(), options=options
     ).prepare()
     method = UGS(targets=targets, round_epochs=_FOREVER, **options)
-    device = prepared.task.y.device
+    device = prepared.task.device
     with own_random_state(device):
         ours = SteppedSearch(prepared.network, prepared.task, method, seed=0)
         dense = {

@@ -12,7 +12,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks
 from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import GCN, Network
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification, NodeTask
 from fastglt.training.loop import Training
 
 Pairs = Sequence[tuple[int, int]]
@@ -59,24 +59,23 @@ def csr_tensor(dense: Tensor) -> Tensor:
         return dense.to_sparse_csr()
 
 
-def toy_task() -> Task:
+def toy_task() -> NodeClassification:
     """Thirty nodes on a ring, each linked to the next two (60 edges); three classes of ten neighbours."""
     nodes = torch.arange(30)
     pairs = [(i, (i + step) % 30) for step in (1, 2) for i in range(30)]
     y, place = nodes // 10, nodes % 10
     x = torch.nn.functional.one_hot(y, 3).repeat(1, 4) + randn(30, 12)
-    return Task(
+    return NodeClassification(
         graph=Graph.from_edge_index(both_ways(pairs), num_nodes=30),
         x=Features(x),
         y=y,
         train=nodes[place < 4],
         val=nodes[(place >= 4) & (place < 7)],
         test=nodes[place >= 7],
-        num_classes=3,
     )
 
 
-def sparse_task() -> Task:
+def sparse_task() -> NodeClassification:
     """The toy task with other features: a few words for each node, some of them its class's."""
     words = randn(30, 60, seed=1) * (randn(30, 60, seed=2) > 1.5)
     words[torch.arange(30), torch.arange(30) // 10] = 1
@@ -110,7 +109,7 @@ def training_of(
     network: Network | None = None,
     masks: Masks | None = None,
     budget: Budget = BUDGET,
-    task: Task | None = None,
+    task: NodeClassification | None = None,
 ) -> Training:
     """A fresh training of a small GCN (120 prunable weights) on the toy task."""
     return Training(network or GCN(12, 8, 3), task or toy_task(), budget.recipe, seed=seed, masks=masks)
@@ -135,3 +134,9 @@ def values_and_gradients(function: Callable[..., Tensor], *inputs: Tensor) -> li
     projection = randn(*out.shape, seed=99, dtype=out.dtype)
     gradients = torch.autograd.grad((out * projection).sum(), leaves)
     return [out.detach(), *gradients]
+
+
+def node_task(training: Training) -> NodeTask:
+    """The task of a training, whose nodes have labels."""
+    assert isinstance(training.task, NodeTask)
+    return training.task

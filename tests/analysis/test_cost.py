@@ -17,19 +17,19 @@ from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks
 from fastglt.models import GAT, GCN, GIN, Network, PyGNetwork, build
 from fastglt.models.base import Backbone
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from tests.helpers import both_ways, columns, drop, house, randn, sparse_features
 from tests.toy_data import USER_MODELS, HandWritten, seeded, toy_data
 
 
-def task_of(graph: Graph, x: Tensor | Features, classes: int) -> Task:
+def task_of(graph: Graph, x: Tensor | Features) -> NodeClassification:
     none = torch.empty(0, dtype=torch.int64)
     y = torch.zeros(graph.num_nodes, dtype=torch.int64)
     features = x if isinstance(x, Features) else Features(x)
-    return Task(graph=graph, x=features, y=y, train=none, val=none, test=none, num_classes=classes)
+    return NodeClassification(graph=graph, x=features, y=y, train=none, val=none, test=none)
 
 
-def dense_cost(network: Network, task: Task) -> Cost:
+def dense_cost(network: Network, task: NodeClassification) -> Cost:
     return count_macs(network, task, Masks.full(task.graph.num_edges, network.weight_shapes))
 
 
@@ -40,7 +40,7 @@ def macs(cost: Cost) -> list[tuple[str, str, int, int]]:
 # Four nodes, three edges (six messages), a self-loop in the data on node 2; the features have 2, 0 and 2 users.
 X = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 1.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 SMALL = task_of(
-    Graph.from_edge_index(torch.cat([both_ways([(0, 1), (1, 2), (0, 3)]), columns([(2, 2)])], dim=1), 4), X, 2
+    Graph.from_edge_index(torch.cat([both_ways([(0, 1), (1, 2), (0, 3)]), columns([(2, 2)])], dim=1), 4), X
 )
 
 
@@ -100,7 +100,7 @@ class TestByHand:
         assert [row.parameters for row in cost.rows] == [6, 4, 2, 4, 4, 2]
 
     def test_a_directed_edge_is_one_message(self) -> None:
-        task = task_of(Graph.from_edge_index(columns([(0, 1), (1, 2), (0, 3)]), 4), X, 2)
+        task = task_of(Graph.from_edge_index(columns([(0, 1), (1, 2), (0, 3)]), 4), X)
         assert dense_cost(GCN(3, 2, 2), task).macs == 8 + (3 + 4) * 2 + 16 + (3 + 4) * 2
 
 
@@ -115,7 +115,7 @@ class TestBytes:
     def test_sparse_features_and_weights(self) -> None:
         # 30 non-zeros in 30 rows: 31 pointers and 8 bytes each. Of 60 · 4 weights one is left: 61 pointers and 8.
         pairs = [(i, i + 1) for i in range(29)]
-        task = task_of(Graph.from_edge_index(both_ways(pairs), 30), sparse_features(30, 60), 2)
+        task = task_of(Graph.from_edge_index(both_ways(pairs), 30), sparse_features(30, 60))
         one = torch.zeros(60, 4)
         one[5, 1] = 1
         weights = {"layer1.weight": Mask(one), "layer2.weight": Mask.full([4, 2])}
@@ -169,7 +169,7 @@ def adjacency(graph: Graph) -> Tensor:
     return found
 
 
-def brute_force(network: Backbone, task: Task, masks: Masks) -> int:
+def brute_force(network: Backbone, task: NodeClassification, masks: Masks) -> int:
     """Every multiplication of a pass, one by one, from dense matrices."""
     heard = adjacency(task.graph.prune(masks.edges))
     kept = {name: mask.kept.float() for name, mask in masks.weights.items()}
@@ -220,7 +220,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_as_many_multiplications_as_loops_count(kind: str, directed: bool, density: float) -> None:
     graph = house(directed=directed)
-    task = task_of(graph, randn(7, 5) * (randn(7, 5, seed=1) > 0), 3)
+    task = task_of(graph, randn(7, 5) * (randn(7, 5, seed=1) > 0))
     network = build({**NETWORKS[kind], "in_channels": 5, "hidden": 4, "out_channels": 3})
     masks = random_masks(network, graph.num_edges, density, seed=3)
     cost = count_macs(network, task, masks)
@@ -235,7 +235,7 @@ def test_as_many_multiplications_as_loops_count(kind: str, directed: bool, densi
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_pruning_never_costs_more(kind: str) -> None:
-    task = task_of(house(), randn(7, 5), 3)
+    task = task_of(house(), randn(7, 5))
     network = build({**NETWORKS[kind], "in_channels": 5, "hidden": 4, "out_channels": 3})
     dense = dense_cost(network, task)
     for density in (0.7, 0.2):
@@ -249,7 +249,7 @@ def test_pruning_never_costs_more(kind: str) -> None:
 class TestUsersModels:
     @pytest.mark.parametrize("name", USER_MODELS)
     def test_products_are_those_that_pytorch_counts(self, name: str) -> None:
-        task = Task.from_data(toy_data())  # no feature is zero
+        task = NodeClassification.from_data(toy_data())  # no feature is zero
         network = PyGNetwork(seeded(USER_MODELS[name]))
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             network.eval()(task.x, task.graph)
@@ -264,7 +264,7 @@ class TestUsersModels:
         data = toy_data()
         data.x[:, 0] = 0
         network = PyGNetwork(seeded(HandWritten))
-        task = Task.from_data(data)
+        task = NodeClassification.from_data(data)
         kept = torch.ones(6, 3)
         kept[1, :2] = 0
         masks = Masks(edges=drop(60, 4, 7), weights={"module.weight": Mask(kept)})
@@ -290,7 +290,7 @@ class TestUsersModels:
     def test_the_model_is_left_as_it_was(self) -> None:
         network = PyGNetwork(seeded(USER_MODELS["GIN"])).train()
         before = {name: value.clone() for name, value in network.state_dict().items()}
-        task = Task.from_data(toy_data())
+        task = NodeClassification.from_data(toy_data())
         first = dense_cost(network, task)
         assert network.training
         assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
@@ -306,7 +306,7 @@ class TestUsersModels:
         kept = torch.ones(8, 6)
         kept[0, 1:] = 0
         pruned = Masks(edges=masks.edges, weights={**masks.weights, first: Mask(kept)})
-        row = count_macs(network, Task.from_data(data), pruned).rows[0]
+        row = count_macs(network, NodeClassification.from_data(data), pruned).rows[0]
         assert (row.layer, row.kind, row.parameters, row.macs) == ("convs.0.lin", "linear", 43, 30 * (7 * 4 + 1))
 
 
@@ -331,11 +331,11 @@ def test_the_papers_dense_numbers(dataset: str) -> None:
     Citeseer with GAT comes out as printed if the 124 self-loops of its raw file count as edges (PubMed has three,
     which do not show).
     """
-    task = Task.from_tensors(load(dataset).tensors)
+    task = NodeClassification.from_tensors(load(dataset).tensors)
     for model in ("gcn", "gin", "gat"):
-        shape = {"in_channels": task.x.num_features, "hidden": 512, "out_channels": task.num_classes}
+        shape = {"in_channels": task.x.num_features, "hidden": 512, "out_channels": task.num_outputs}
         found = dense_cost(build({"name": model, **shape}), task).macs_paper
         exact, printed = PAPER[dataset, model]
         assert found == exact
         loops = {"cora": 0, "citeseer": 124, "pubmed": 3}[dataset] if model == "gat" else 0
-        assert (found + loops * 2 * (8 * 512 + task.num_classes)) // 10**6 == printed
+        assert (found + loops * 2 * (8 * 512 + task.num_outputs)) // 10**6 == printed

@@ -22,7 +22,7 @@ from fastglt.analysis.difference import (
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models import GAT, GCN, GIN, PyGNetwork
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from tests.helpers import drop, house, toy_task
 from tests.toy_data import USER_MODELS, quick_ticket, seeded, toy_data
 
@@ -131,7 +131,7 @@ def test_gradients_are_those_of_the_dense_networks_training_loss(network: Any) -
 
 def test_gradients_of_a_users_model() -> None:
     network = PyGNetwork(seeded(USER_MODELS["GCN"]))
-    found = start_gradients(network, Task.from_data(toy_data()))
+    found = start_gradients(network, NodeClassification.from_data(toy_data()))
     assert found.edges is not None
     assert found.edges.shape == (60,)
     assert found.weights.numel() == sum(shape.numel() for shape in network.weight_shapes.values())

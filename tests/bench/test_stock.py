@@ -9,7 +9,7 @@ from fastglt import InputError
 from fastglt.bench.stock import FORMS, STOCK, StockNetwork, StockTraining, build_stock, shaped_like
 from fastglt.methods import FixedMasks
 from fastglt.models import BACKBONES, Backbone, build
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.training.loop import Recipe, Training
 from tests.models.references import randomise
 from tests.toy_data import CLASSES, FEATURES, toy_data
@@ -50,14 +50,14 @@ def twin(ours: Backbone) -> StockNetwork:
 @pytest.mark.parametrize("variant", OPTIONS)
 def test_same_logits_and_same_gradients_of_the_loss(variant: str, kind: str, form: str) -> None:
     data, ours = DATA[kind], backbone(variant.partition(",")[0], **OPTIONS[variant])
-    theirs, task = twin(ours), Task.from_data(data)
+    theirs, task = twin(ours), NodeClassification.from_data(data)
     ours.eval()
     theirs.eval()
     graph = theirs.adjacency(data, form)
     logits, expected = ours(task.x, task.graph), theirs(data.x, graph)
     torch.testing.assert_close(logits, expected, rtol=1e-5, atol=1e-5)
     assert logits.std() > 0.1, "nothing to compare"
-    task.loss(ours(task.x, task.graph, None, task.train), task.train).backward()  # type: ignore[no-untyped-call]
+    task.label_loss(ours(task.x, task.graph, None, task.train), task.y[task.train]).backward()  # type: ignore[no-untyped-call]
     cross_entropy(expected[data.train_mask], data.y[data.train_mask]).backward()  # type: ignore[no-untyped-call]
     others = dict(theirs.named_parameters())
     assert set(theirs.names.values()) == set(others)
@@ -73,7 +73,7 @@ def test_same_logits_and_same_gradients_of_the_loss(variant: str, kind: str, for
 def test_epochs_are_ours_where_nothing_is_random(model: str, form: str) -> None:
     data, ours = toy_data(loops=True), backbone(model, dropout=0.0)
     recipe = Recipe(lr=0.01, weight_decay=0.05)
-    training = Training(ours, Task.from_data(data), recipe, seed=0)
+    training = Training(ours, NodeClassification.from_data(data), recipe, seed=0)
     stock = StockTraining(twin(ours), data, form, lr=recipe.lr, weight_decay=recipe.weight_decay)
     for _ in range(3):
         training.run_epoch(FixedMasks())

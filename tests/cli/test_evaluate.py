@@ -14,7 +14,7 @@ import pytest
 from fastglt.data import load
 from fastglt.judge import Contest
 from fastglt.runs.store import Store
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import Ticket
 from tests.toy_data import USER_MODELS, quick_ticket, seeded
 
@@ -51,7 +51,7 @@ def test_a_verdict_with_all_its_numbers(cli: Cli, run: Path) -> None:
     }
     expected |= {"fresh_init": False, "same_split": True, "epochs": 16, "graph_sparsity": 0.2}
     assert {name: found[name] for name in expected} == expected
-    task = Task.from_tensors(load(TINY).tensors)
+    task = NodeClassification.from_tensors(load(TINY).tensors)
     verdict = Contest.prepare(Ticket.load(run / "ticket.safetensors"), None, task).verdict([0, 1, 2])
     assert {name: found[name] for name in verdict.as_dict()} == verdict.as_dict()
 

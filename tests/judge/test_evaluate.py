@@ -14,7 +14,7 @@ from torch_geometric import nn as pyg
 from fastglt import GCN, InputError, Ticket, evaluate, find_ticket
 from fastglt.judge.evaluate import Contest, Ledger
 from fastglt.methods import METHODS, Budget
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.networks import fresh_start, restore_start
 from fastglt.tickets.phases import PhaseResult, teacher_of, train_fixed
 from fastglt.tickets.ticket import OtherFeaturesWarning
@@ -39,7 +39,7 @@ def user_ticket() -> Ticket:
 
 
 def contest(ticket: Ticket, model: Any = None, **options: Any) -> Contest:
-    return Contest.prepare(ticket, model, Task.from_data(toy_data()), **options)
+    return Contest.prepare(ticket, model, NodeClassification.from_data(toy_data()), **options)
 
 
 def test_dense_and_ticket_are_paired_by_seed(ticket: Ticket) -> None:
@@ -323,7 +323,7 @@ class TestDistilled:
         assert (first.against, second.against, second.distilled) == ("dense", "dense_distilled", None)
 
     def test_the_second_opponent_is_a_dense_network_taught_in_the_same_way(self, ticket: Ticket) -> None:
-        task, budget = Task.from_data(toy_data()), Budget(**ticket.config["budget"])
+        task, budget = NodeClassification.from_data(toy_data()), Budget(**ticket.config["budget"])
         network, _ = restore_start(ticket, None)
         for seed in (0, 3):
             dense = train_fixed("dense", network, task, budget, seed=seed)

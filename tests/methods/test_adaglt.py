@@ -53,7 +53,6 @@ def one_feature(pairs: Tensor) -> Training:
         train=nodes[:2],
         val=nodes[2:3],
         test=nodes[3:],
-        num_classes=2,
     )
     return training_of(network=GCN(1, 2, 2), task=task)
 

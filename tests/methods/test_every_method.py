@@ -16,7 +16,7 @@ from fastglt import InputError, Ticket
 from fastglt.graphs.graph import Graph
 from fastglt.methods import METHODS, Budget, Method
 from fastglt.models import GAT, GCN, GIN, Network, PyGNetwork
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.find import find
 from fastglt.tickets.ticket_file import encode
 from fastglt.training.checkpoint import pack, pack_snapshot, unpack
@@ -37,7 +37,9 @@ def quick(name: str, graph: float, weight: float) -> Method:
     return method_of(name, graph, weight, budget=BUDGET, **QUICK.get(name, {}))
 
 
-def start(method: Method, network: Network | None = None, task: Task | None = None, *, seed: int = 0) -> Training:
+def start(
+    method: Method, network: Network | None = None, task: NodeClassification | None = None, *, seed: int = 0
+) -> Training:
     """A fresh training of a search."""
     return Training(network or GCN(12, 8, 3), task or toy_task(), method.recipe, seed=seed)
 

@@ -11,7 +11,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks, flatten, unflatten
 from fastglt.methods import Budget, FastGLT
 from fastglt.models import GCN
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, GRID, both_ways, counts, method_of, randn, training_of
 from tests.toy_data import USER_MODELS, quick_ticket
@@ -163,14 +163,13 @@ def kept_of(*indices: int) -> Tensor:
 def by_hand(edges: Sequence[int] = (0, 1, 6, 7), x: Tensor | None = None) -> Training:
     """In the denoising stage, with half of the edges and of the weights, all numbers chosen."""
     nodes = torch.arange(6)
-    task = Task(
+    task = NodeClassification(
         graph=Graph.from_edge_index(both_ways(EDGES), num_nodes=6),
         x=Features(randn(6, 2) if x is None else x),
         y=nodes % 2,
         train=nodes[:2],
         val=nodes[2:4],
         test=nodes[4:],
-        num_classes=2,
     )
     training = Training(GCN(2, 2, 2), task, BUDGET.recipe, seed=0)
     training.begin_stage("denoise", soft_edges=True, sum_gradients=True, target=(4, 4))

@@ -8,7 +8,7 @@ from fastglt.masks import flatten
 from fastglt.methods import GraSP
 from fastglt.models import PyGNetwork
 from fastglt.training.loop import Training, train
-from tests.helpers import BUDGET, method_of, training_of
+from tests.helpers import BUDGET, method_of, node_task, training_of
 from tests.methods.references import by_hand, dense_loss, flat, kept_weights
 from tests.toy_data import seeded
 
@@ -60,9 +60,9 @@ class TestHessianTimesGradient:
         training = training_of(network=PyGNetwork(model))
         edges = torch.ones(60, requires_grad=True)
         weights = {name: weight.detach().requires_grad_() for name, weight in training.weights.items()}
-        task, network = training.task, training.network.eval()
+        task, network = node_task(training), training.network.eval()
         scores = functional_call(network, weights, (task.x, task.graph, edges, task.train))
-        in_edges, in_weights = exact(task.loss(scores, task.train), list(weights.values()), edges)
+        in_edges, in_weights = exact(task.label_loss(scores, task.y[task.train]), list(weights.values()), edges)
         found = grasp(0.5, 0.9).hessian_times_gradient(training)
         assert found.edges is not None
         assert relative_error(found.edges, in_edges) < 1e-7

@@ -9,7 +9,6 @@ from fastglt.graphs.graph import Graph
 from fastglt.masks import flatten, unflatten
 from fastglt.methods import TEDDY, Budget, FixedMasks
 from fastglt.models import GCN
-from fastglt.training.distillation import distillation_loss
 from fastglt.training.loop import Training, train
 from fastglt.training.outputs import network_outputs
 from tests.helpers import BUDGET, both_ways, counts, method_of, randn, toy_task, training_of
@@ -127,7 +126,7 @@ class TestDistillation:
         logits = randn(30, 3, seed=5)
         extra = method.extra_loss(training, logits)
         assert extra is not None
-        torch.testing.assert_close(extra, 3 * distillation_loss(logits, training.method_state["teacher"]))
+        torch.testing.assert_close(extra, 3 * training.task.divergence(logits, training.method_state["teacher"]))
 
     def test_the_teacher_has_none_itself(self) -> None:
         training, method = training_of(), teddy(0.5, 0.9)
@@ -146,7 +145,7 @@ class TestDistillation:
             training, _ = taught(0.3, 0.5, epochs=20, imitation=weight)
             training.network.eval()
             distances.append(
-                float(distillation_loss(training.logits(None).detach(), training.method_state["teacher"]))
+                float(training.task.divergence(training.logits(None).detach(), training.method_state["teacher"]))
             )
         assert distances[1] < 0.7 * distances[0]
 

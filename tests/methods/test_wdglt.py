@@ -12,7 +12,7 @@ from fastglt.methods.parts.transport import sinkhorn
 from fastglt.methods.wdglt import draw
 from fastglt.models import GCN
 from fastglt.training.loop import Training
-from tests.helpers import method_of, randn, training_of
+from tests.helpers import method_of, node_task, randn, training_of
 from tests.methods.references import by_hand, flat, kept_weights
 
 CERTAIN = 50.0  # a logit that leaves the other classes nothing
@@ -134,11 +134,11 @@ class TestStages:
     def test_the_loss_is_the_tasks_plus_the_distances_of_all_nodes(self) -> None:
         training, method = training_of(network=GCN(12, 8, 3, dropout=0.0)), wdglt()
         method.begin(training)
-        logits, task = training.logits(None).detach(), training.task
+        logits, task = training.logits(None).detach(), node_task(training)
         distances = method.extra_loss(training, logits)
         assert distances is not None
         training.run_epoch(method)
-        expected = float(task.loss(logits[task.train], task.train) + distances)
+        expected = float(task.label_loss(logits[task.train], task.y[task.train]) + distances)
         assert training.history[0].loss == pytest.approx(expected, rel=1e-5)
 
 

@@ -20,7 +20,7 @@ from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.models import PyGNetwork
 from fastglt.models.pyg_checks import default_prunable
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import OtherFeaturesWarning
 from fastglt.training.loop import Recipe, Training
 from tests.helpers import both_ways, drop, randn
@@ -687,7 +687,7 @@ def test_a_layer_under_several_names_is_pruned_under_all_of_them(method: str) ->
 def test_soft_weights_are_in_force_wherever_a_layer_is_used() -> None:
     """Softened to zero in every place, the shared weight leaves a readout of nothing but biases."""
     network = PyGNetwork(seeded(Repeats))
-    training = Training(network, Task.from_data(toy_data()), Recipe(), seed=0)
+    training = Training(network, NodeClassification.from_data(toy_data()), Recipe(), seed=0)
     training.begin_stage("soft", soft_weights=True)
     with torch.no_grad():
         training.soft_weight_masks["module.convs.0.lin.weight"].zero_()

@@ -6,7 +6,8 @@ from sklearn.metrics import roc_auc_score
 from torch_geometric.data import Data, HeteroData
 
 from fastglt import InputError
-from fastglt.tasks.node_classification import Task, accuracy, roc_auc
+from fastglt.tasks import NodeClassification
+from fastglt.tasks.metrics import accuracy, roc_auc
 from tests.helpers import both_ways, csr_tensor, randn
 
 
@@ -36,8 +37,8 @@ def with_value(value: float) -> torch.Tensor:
 
 
 def test_a_good_task_is_read() -> None:
-    task = Task.from_data(data_with())
-    assert (task.num_classes, task.metric, task.graph.num_edges, task.x.num_features) == (2, "accuracy", 2, 2)
+    task = NodeClassification.from_data(data_with())
+    assert (task.num_outputs, task.metric, task.graph.num_edges, task.x.num_features) == (2, "accuracy", 2, 2)
     assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([0, 1], [2, 3], [4, 5])
 
 
@@ -80,14 +81,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[message for _, message in REFUSED])
 def test_wrong_data_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Task.from_data(data_with(**changes))
+        NodeClassification.from_data(data_with(**changes))
 
 
 def test_a_graph_without_nodes_is_refused() -> None:
     none = torch.empty(0, dtype=torch.bool)
     data = Data(x=torch.empty(0, 2), y=torch.empty(0, dtype=torch.int64), train_mask=none, val_mask=none)
     with pytest.raises(InputError, match=r"at least one node \(got none\)"):
-        Task.from_data(data)
+        NodeClassification.from_data(data)
 
 
 @pytest.mark.parametrize("wrong", [HeteroData(), [1, 2], None])
@@ -95,34 +96,34 @@ def test_only_a_homogeneous_data_is_taken(wrong: Any) -> None:
     hint = "; heterogeneous graphs are not supported" if isinstance(wrong, HeteroData) else ""
     message = rf"must be a torch_geometric.data.Data \(got {type(wrong).__name__}{hint}\)"
     with pytest.raises(InputError, match=message):
-        Task.from_data(wrong)
+        NodeClassification.from_data(wrong)
 
 
 def test_roc_auc_needs_two_classes() -> None:
     three = data_with(y=torch.tensor([0, 1, 2, 1, 0, 1]))
     with pytest.raises(InputError, match=r"roc_auc needs two classes \(got 3\)"):
-        Task.from_data(three, metric="roc_auc")
+        NodeClassification.from_data(three, metric="roc_auc")
 
 
 def test_an_unknown_metric_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown metric \(got 'acuracy'\); did you mean 'accuracy'\?"):
-        Task.from_data(data_with(), metric="acuracy")
+        NodeClassification.from_data(data_with(), metric="acuracy")
 
 
 def test_labels_outside_the_splits_may_be_missing() -> None:
     data = data_with(y=torch.tensor([0, 1, 0, 1, -1, -1]), test_mask=None)
-    task = Task.from_data(data)
-    assert task.num_classes == 2
+    task = NodeClassification.from_data(data)
+    assert task.num_outputs == 2
     assert torch.isnan(torch.tensor(task.score(randn(0, 2), task.test)))
 
 
 def test_labels_in_one_column_are_a_vector() -> None:
-    assert Task.from_data(data_with(y=torch.tensor([[0], [1], [0], [1], [0], [1]]))).y.shape == (6,)
+    assert NodeClassification.from_data(data_with(y=torch.tensor([[0], [1], [0], [1], [0], [1]]))).y.shape == (6,)
 
 
 def test_the_data_is_not_changed() -> None:
     data = data_with(x=torch.ones(6, 2, dtype=torch.float64), y=torch.tensor([0, 1, 0, 1, -1, -1]), test_mask=None)
-    Task.from_data(data)
+    NodeClassification.from_data(data)
     assert data.x.dtype == torch.float64
     assert data.y.tolist() == [0, 1, 0, 1, -1, -1]
 
@@ -139,16 +140,16 @@ def test_roc_auc_is_sklearns() -> None:
 
 
 def test_loss_and_score_are_those_of_the_given_nodes() -> None:
-    task = Task.from_data(data_with(), metric="roc_auc")
+    task = NodeClassification.from_data(data_with(), metric="roc_auc")
     logits = torch.tensor([[0.0, 0.0]] * 4 + [[5.0, 0.0], [0.0, 5.0]])
-    assert float(task.loss(logits[task.train], task.train)) == pytest.approx(0.6931472)
+    assert float(task.label_loss(logits[task.train], task.y[task.train])) == pytest.approx(0.6931472)
     assert task.score(logits[task.test], task.test) == 1
     assert task.score(logits[task.val], task.val) == 0.5
     assert task.judged.tolist() == [*task.val.tolist(), *task.test.tolist()]
 
 
 def test_to_the_same_device_keeps_the_parts() -> None:
-    task = Task.from_data(data_with())
+    task = NodeClassification.from_data(data_with())
     moved = task.to("cpu")
     assert moved.graph is task.graph
     assert moved.x is task.x
@@ -156,14 +157,14 @@ def test_to_the_same_device_keeps_the_parts() -> None:
 
 def test_labels_of_nodes_in_no_split_make_no_classes() -> None:
     data = data_with(y=torch.tensor([0, 1, 0, 1, 0, 10**7]), test_mask=None)
-    assert Task.from_data(data).num_classes == 2
+    assert NodeClassification.from_data(data).num_outputs == 2
 
 
 def test_roc_auc_needs_both_classes_where_it_is_measured() -> None:
     data = data_with()
     data.y = torch.where(data.val_mask, 1, data.y)
     with pytest.raises(InputError, match=r"both classes among the val nodes \(got 1 alone\)"):
-        Task.from_data(data, metric="roc_auc")
+        NodeClassification.from_data(data, metric="roc_auc")
 
 
 def tensors_with(**changes: Any) -> dict[str, torch.Tensor]:
@@ -174,11 +175,13 @@ def tensors_with(**changes: Any) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("layout", ["strided", "csr"])
 def test_a_task_from_tensors_is_that_of_the_data(layout: str) -> None:
     x = torch.where(randn(6, 4) > 0.3, randn(6, 4), 0.0)
-    expected = Task.from_data(data_with(x=x), metric="roc_auc")
-    task = Task.from_tensors(tensors_with(x=csr_tensor(x) if layout == "csr" else x), metric="roc_auc")
+    expected = NodeClassification.from_data(data_with(x=x), metric="roc_auc")
+    task = NodeClassification.from_tensors(
+        tensors_with(x=csr_tensor(x) if layout == "csr" else x), metric="roc_auc"
+    )
     assert task.x.fingerprint == expected.x.fingerprint
     assert task.graph.fingerprint == expected.graph.fingerprint
-    assert (task.num_classes, task.metric) == (2, "roc_auc")
+    assert (task.num_outputs, task.metric) == (2, "roc_auc")
     for name in ("y", "train", "val", "test", "judged"):
         assert torch.equal(getattr(task, name), getattr(expected, name)), name
     assert torch.equal(task.x.dense, x)
@@ -186,14 +189,14 @@ def test_a_task_from_tensors_is_that_of_the_data(layout: str) -> None:
 
 def test_tensors_may_be_a_directed_graph() -> None:
     arrows = torch.tensor([[0, 1], [1, 2]])
-    assert Task.from_tensors(tensors_with(edge_index=arrows)).graph.directed
-    assert not Task.from_tensors(tensors_with()).graph.directed
+    assert NodeClassification.from_tensors(tensors_with(edge_index=arrows)).graph.directed
+    assert not NodeClassification.from_tensors(tensors_with()).graph.directed
 
 
 def test_features_are_single_precision_in_either_layout() -> None:
     x = torch.eye(6, dtype=torch.float64)
     for given in (x, csr_tensor(x)):
-        task = Task.from_tensors(tensors_with(x=given))
+        task = NodeClassification.from_tensors(tensors_with(x=given))
         assert task.x.values.dtype == task.x.dense.dtype == torch.float32
 
 
@@ -216,19 +219,19 @@ FROM_TENSORS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "message"), FROM_TENSORS, ids=[message for _, message in FROM_TENSORS])
 def test_wrong_tensors_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Task.from_tensors(tensors_with(**changes))
+        NodeClassification.from_tensors(tensors_with(**changes))
 
 
 def test_a_pyg_object_with_sparse_features_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"data.x must be a dense tensor \(got torch.sparse_csr\); it has to_dense"
     ):
-        Task.from_data(data_with(x=csr_tensor(torch.eye(6))))
+        NodeClassification.from_data(data_with(x=csr_tensor(torch.eye(6))))
 
 
 def test_an_unknown_device_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown device .* did you mean 'cuda'"):
-        Task.from_data(data_with()).to("cdua")
+        NodeClassification.from_data(data_with()).to("cdua")
 
 
 def test_splits_of_the_same_order_are_told_apart() -> None:
@@ -238,7 +241,7 @@ def test_splits_of_the_same_order_are_told_apart() -> None:
             f"{name}_mask": bools(*part.tolist())
             for name, part in zip(("train", "val", "test"), parts, strict=True)
         }
-        return Task.from_tensors(tensors_with(**masks)).digests["labels_and_split"]
+        return NodeClassification.from_tensors(tensors_with(**masks)).digests["labels_and_split"]
 
     assert len({digest(2, 2, 2), digest(3, 2, 1), digest(2, 3, 1)}) == 3
     assert digest(2, 2, 2) == digest(2, 2, 2)

@@ -12,7 +12,7 @@ from torch import nn
 from fastglt import GAT, GCN, GIN, Budget, InputError, Ticket, compile_ticket, evaluate, find_ticket
 from fastglt.methods import Targets, make
 from fastglt.models import PyGNetwork
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.find import Found, find
 from fastglt.tickets.networks import as_network
 from fastglt.training.loop import Training
@@ -101,7 +101,7 @@ def test_progress_is_told_every_epoch_of_every_phase() -> None:
 
 
 def test_a_search_can_bring_its_dense_twin() -> None:
-    task = Task.from_data(toy_data())
+    task = NodeClassification.from_data(toy_data())
     network = as_network("gcn", task, hidden=8, seed=0)
     method = make("fastglt", targets=Targets(graph_sparsity=0.3, weight_sparsity=0.5), budget=QUICK)
     found = find(network, task, method, seed=0)
@@ -114,7 +114,7 @@ def test_a_search_can_bring_its_dense_twin() -> None:
 
 class TestRounds:
     def found(self, method: str, **options: Any) -> Found:
-        task = Task.from_data(toy_data())
+        task = NodeClassification.from_data(toy_data())
         targets = Targets(graph_sparsity=0.3, weight_sparsity=0.8)
         chosen = make(method, targets=targets, budget=QUICK, **options)
         return find(as_network("gcn", task, hidden=8, seed=0), task, chosen, seed=0)
@@ -157,7 +157,7 @@ class TestDistilled:
     taught = replace(QUICK, distill=2.0)
 
     def found(self, budget: Budget = taught, **choices: Any) -> Found:
-        task = Task.from_data(toy_data())
+        task = NodeClassification.from_data(toy_data())
         method = make("fastglt", targets=Targets(graph_sparsity=0.3, weight_sparsity=0.5), budget=budget)
         return find(as_network("gcn", task, hidden=8, seed=0), task, method, seed=0, **choices)
 
@@ -313,9 +313,11 @@ def test_bad_data_is_refused() -> None:
 
 def test_a_wrapped_model_is_taken_as_it_is() -> None:
     wrapped = PyGNetwork(seeded(USER_MODELS["GCN"]))
-    assert as_network(wrapped, Task.from_data(toy_data()), hidden=8, seed=0) is wrapped
+    assert as_network(wrapped, NodeClassification.from_data(toy_data()), hidden=8, seed=0) is wrapped
     with pytest.raises(InputError, match="must return"):
-        as_network(PyGNetwork(seeded(USER_MODELS["GCN"])), Task.from_data(five_classes()), hidden=8, seed=0)
+        as_network(
+            PyGNetwork(seeded(USER_MODELS["GCN"])), NodeClassification.from_data(five_classes()), hidden=8, seed=0
+        )
 
 
 def five_classes() -> Any:

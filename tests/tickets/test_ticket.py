@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from fastglt import InputError, Ticket
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import OtherFeaturesWarning, state_hash
 from tests.toy_data import per_edge, toy_data
 
@@ -27,11 +27,11 @@ def test_the_same_graph_passes_whatever_the_order_of_its_columns(ticket: Ticket)
     data.edge_index = data.edge_index.flip(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ticket.check(Task.from_data(data))
+        ticket.check(NodeClassification.from_data(data))
 
 
 def test_another_graph_is_refused_unless_told_otherwise(ticket: Ticket) -> None:
-    other = Task.from_data(moved(toy_data()))
+    other = NodeClassification.from_data(moved(toy_data()))
     assert other.graph.num_edges == 60
     with pytest.raises(InputError, match=r"found on another graph.*pass other_graph=True"):
         ticket.check(other)
@@ -40,14 +40,14 @@ def test_another_graph_is_refused_unless_told_otherwise(ticket: Ticket) -> None:
 
 def test_another_number_of_edges_is_always_refused(ticket: Ticket) -> None:
     with pytest.raises(InputError, match=r"decides on 60 edges \(got a graph with 42\)"):
-        ticket.check(Task.from_data(ticket.prune(toy_data())), other_graph=True)
+        ticket.check(NodeClassification.from_data(ticket.prune(toy_data())), other_graph=True)
 
 
 def test_other_features_only_warn(ticket: Ticket) -> None:
     data = toy_data()
     data.x = data.x + 1
     with pytest.warns(OtherFeaturesWarning, match="features differ"):
-        ticket.check(Task.from_data(data))
+        ticket.check(NodeClassification.from_data(data))
 
 
 def test_pruned_data_lacks_the_edges_and_what_belongs_to_them(ticket: Ticket) -> None:
@@ -56,7 +56,7 @@ def test_pruned_data_lacks_the_edges_and_what_belongs_to_them(ticket: Ticket) ->
     pruned = ticket.prune(data)
     gone = {tuple(pair) for pair in _sorted_pairs(data)} - {tuple(pair) for pair in _sorted_pairs(pruned)}
     kept = ticket.masks.edges.kept
-    edges = Task.from_data(data).graph.edges
+    edges = NodeClassification.from_data(data).graph.edges
     assert gone == {(int(a), int(b)) for a, b in edges[:, ~kept].T}
     assert pruned.edge_index.shape == (2, 84)
     columns = pruned.edge_kind

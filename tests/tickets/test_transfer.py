@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fastglt import Budget, InputError, Ticket, evaluate, find_ticket, transfer_ticket
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.training.loop import Training
 from tests.deploy.test_predictor import Convolution, data
 
@@ -49,7 +49,7 @@ def test_another_graph_takes_the_weights_alone(ticket: Ticket) -> None:
     assert moved.graph_sparsity == 0
     assert moved.masks.weights == ticket.masks.weights
     assert moved.config["taken"]["edges"] is False
-    moved.check(Task.from_data(other))
+    moved.check(NodeClassification.from_data(other))
 
 
 def test_a_users_model_takes_the_edges(ticket: Ticket) -> None:

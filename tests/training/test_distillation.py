@@ -11,13 +11,13 @@ from fastglt.graphs.graph import Graph
 from fastglt.masks import Masks
 from fastglt.methods import Budget
 from fastglt.models import GCN
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import NodeClassification
 from fastglt.tickets.phases import teacher_of, train_fixed
-from fastglt.training.distillation import Teacher, distillation_loss
+from fastglt.training.distillation import Teacher
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs
-from tests.helpers import BUDGET, columns, drop, method_of, randn, toy_task, training_of
+from tests.helpers import BUDGET, columns, drop, method_of, node_task, randn, toy_task, training_of
 
 
 def test_the_loss_by_hand() -> None:
@@ -25,13 +25,13 @@ def test_the_loss_by_hand() -> None:
     teacher = torch.tensor([[math.log(3), 0.0], [1.0, 2.0]])
     student = torch.tensor([[5.0, 5.0], [1.0, 2.0]])
     divergence = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
-    assert float(distillation_loss(student, teacher)) == pytest.approx(divergence / 2)
+    assert float(toy_task().divergence(student, teacher)) == pytest.approx(divergence / 2)
 
 
 def test_the_teacher_leads() -> None:
     """What the teacher is sure of counts: KL is not symmetric, and its gradient is student − teacher."""
     teacher, student = randn(4, 3, seed=1), randn(4, 3, seed=2).requires_grad_()
-    distillation_loss(student, teacher).backward()  # type: ignore[no-untyped-call]
+    toy_task().divergence(student, teacher).backward()  # type: ignore[no-untyped-call]
     assert student.grad is not None
     torch.testing.assert_close(student.grad, (student.softmax(-1) - teacher.softmax(-1)).detach() / 4)
 
@@ -82,11 +82,11 @@ class TestTraining:
 
     def test_gradients_are_those_of_the_labels_and_of_all_nodes_by_autograd(self) -> None:
         training, watch = taught(self.teacher), Watches()
-        twin, task = GCN(12, 8, 3, dropout=0.0), training.task
+        twin, task = GCN(12, 8, 3, dropout=0.0), node_task(training)
         outputs = twin(task.x, task.graph)
         said = self.teacher.outputs.softmax(-1)
         apart = (said * (said.log() - outputs.log_softmax(-1))).sum(-1).mean()
-        loss = task.loss(outputs[task.train], task.train) + 2.5 * apart
+        loss = task.label_loss(outputs[task.train], task.y[task.train]) + 2.5 * apart
         loss.backward()
         training.run_epoch(watch)
         assert training.history[0].loss == pytest.approx(float(loss.detach()))
@@ -95,14 +95,13 @@ class TestTraining:
 
     def test_the_loss_of_a_bias_by_hand(self) -> None:
         """Two nodes, two classes, zero weights: outputs are the bias, gradients softmax minus what is said."""
-        task = Task(
+        task = NodeClassification(
             graph=Graph.from_edge_index(columns([]), num_nodes=2),
             x=Features(torch.ones(2, 1)),
             y=torch.tensor([0, 1]),
             train=torch.tensor([0]),
             val=torch.tensor([1]),
             test=torch.tensor([1]),
-            num_classes=2,
         )
         network = GCN(1, 1, 2, dropout=0.0)
         for weight in network.parameters():

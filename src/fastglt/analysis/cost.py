@@ -23,7 +23,7 @@ from fastglt.masks import Mask, Masks
 from fastglt.models import Backbone, Network, PyGNetwork
 from fastglt.models.base import Aggregation, Attention, Linear, Operation
 from fastglt.system.container import own_copies, to_bytes
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 
 Kind = Literal["linear", "attention", "aggregation", "other"]
 _FLOAT, _COLUMN, _POINTER = 4, 4, 8  # bytes

@@ -17,7 +17,7 @@ from fastglt.methods.parts.ranking import edge_degree
 from fastglt.methods.parts.saliency import Elements, loss_gradient
 from fastglt.models import Network
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket
 from fastglt.training.loop import Recipe, Training
 
@@ -173,7 +173,7 @@ def start_gradients(network: Network, task: Task) -> Elements:
     L is the mean loss of the training nodes at the network's own weights (Θ0), with the whole graph, soft edge
     masks m_g = 1 and no dropout. The weights are in one vector, all matrices in order.
     """
-    with own_random_state(task.y.device):
+    with own_random_state(task.device):
         edges, weights = loss_gradient(Training(network, task, Recipe(), seed=0))
     assert edges is not None
     return Elements(edges.abs(), weights.abs())

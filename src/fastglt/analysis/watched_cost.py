@@ -18,7 +18,7 @@ from fastglt.masks import Mask, Masks
 from fastglt.models import PyGNetwork
 from fastglt.models.pyg_checks import message_passing_layers
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 
 _EDGE_BYTES = 16
 
@@ -29,7 +29,7 @@ def watch(network: PyGNetwork, task: Task, masks: Masks) -> tuple[CostRow, ...]:
     watcher = _Watcher(network, task, masks.weights)
     hooks = [hook for layer, name in watcher.layers.items() for hook in watcher.listen(layer, name)]
     try:
-        with own_random_state(task.y.device), torch.no_grad(), watcher:
+        with own_random_state(task.device), torch.no_grad(), watcher:
             network.eval()(task.x, graph)
     finally:
         network.train(was_training)

@@ -18,7 +18,6 @@ from fastglt.data import Dataset
 from fastglt.deploy.compiling import compile_for, compile_network
 from fastglt.deploy.predictor import Predictor
 from fastglt.models import build
-from fastglt.tasks.node_classification import Task
 from fastglt.tickets.ticket import Ticket
 
 _PERCENTILES = (90, 99)
@@ -33,7 +32,7 @@ def measure(
     compiled as the ticket is (the rest is what pruning gives), and PyG's, the faster of its two ways to hold a
     graph. `source` tells a process of its own how to load the dataset.
     """
-    task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(source["device"])
+    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"]).to(source["device"])
     note("compiling")
     predictor = compile_for(ticket, task.graph, task.x)
     dense = build(dict(ticket.model)).to(source["device"]).eval()
@@ -45,7 +44,7 @@ def measure(
     }
     with torch.no_grad():
         works: dict[str, Work] = dict(sides)
-        spent = samples(works, repeats=repeats, device=task.y.device, note=note)
+        spent = samples(works, repeats=repeats, device=task.device, note=note)
         masked = predictor.network(predictor.x, predictor.graph, predictor.score)
         difference = float((predictor.logits() - masked).abs().max())
     ms = {side: 1000 * float(np.median(found)) for side, found in spent.items()}

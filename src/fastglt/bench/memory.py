@@ -109,13 +109,13 @@ def run_ticket(job: Job) -> None:
     from fastglt.data import load
     from fastglt.deploy.compiling import compile_for
     from fastglt.runs.experiment import use_machine
-    from fastglt.tasks.node_classification import Task
     from fastglt.tickets.ticket_file import load as load_ticket
 
     use_machine(job["threads"])
     dataset = load(job["name"], root=job["root"], split_seed=job["split_seed"], directed=job["directed"])
-    task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(job["device"])
-    compile_for(load_ticket(Path(job["file"])), task.graph, task.x).logits()
+    ticket = load_ticket(Path(job["file"]))
+    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"]).to(job["device"])
+    compile_for(ticket, task.graph, task.x).logits()
 
 
 def run_pyg_inference(job: Job) -> None:

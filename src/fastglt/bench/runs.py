@@ -12,7 +12,7 @@ from fastglt.bench.stock import FORMS, StockTraining, build_stock
 from fastglt.methods import Method
 from fastglt.models import Network
 from fastglt.runs.experiment import Prepared
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.training.loop import Training
 
 Work = Callable[[], object]
@@ -43,7 +43,7 @@ class SteppedSearch:
 def stock_runs(prepared: Prepared) -> dict[str, StockTraining]:
     """Stock PyG's training of the same network on the same data, one for each form of the graph."""
     recipe, spec = prepared.method.budget.recipe, prepared.network.spec
-    data = copy.copy(prepared.dataset.data).to(prepared.task.y.device)
+    data = copy.copy(prepared.dataset.data).to(prepared.task.device)
     return {
         form: StockTraining(build_stock(spec), data, form, lr=recipe.lr, weight_decay=recipe.weight_decay)
         for form in FORMS

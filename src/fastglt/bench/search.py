@@ -14,7 +14,6 @@ from fastglt.errors import require
 from fastglt.methods import FixedMasks, Method
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks.node_classification import Task
 
 _TURN = 10  # epochs that a side of ours runs before the other's turn
 _SAMPLES = 5  # times in a run that stock PyG has its turn, at most
@@ -37,7 +36,11 @@ class Timed:
 
     def __init__(self, prepared: Prepared, method: Method) -> None:
         # a task of its own: what one run finds out about the graph must not save time in another
-        task = Task.from_data(prepared.dataset.data, metric=prepared.dataset.metric).to(prepared.task.y.device)
+        task = (
+            type(prepared.task)
+            .from_data(prepared.dataset.data, metric=prepared.task.metric)
+            .to(prepared.task.device)
+        )
         self._prepared, self._method, self._task = prepared, method, task
         self._run: SteppedSearch | None = None
         self.seconds = 0.0
@@ -57,7 +60,7 @@ class Timed:
 
     def take_turn(self) -> None:
         """Some more epochs, if there are any left."""
-        self.seconds += seconds(self._epochs, self._task.y.device)
+        self.seconds += seconds(self._epochs, self._task.device)
 
     def _epochs(self) -> None:
         for _ in range(_TURN):
@@ -81,7 +84,7 @@ def measure(experiment: Experiment, *, repeats: int, sample: Sample, note: Note 
     are sampled in between, and their mean stands for the rest.
     """
     prepared = experiment.prepare()
-    budget, device = prepared.method.budget, prepared.task.y.device
+    budget, device = prepared.method.budget, prepared.task.device
     with own_random_state(device):
         note("warming up")
         _warm_up(prepared)
@@ -133,9 +136,9 @@ def _race(prepared: Prepared, stock: Mapping[str, Work], sample: Sample, note: N
 
 
 def _take_sample(work: Work, epochs: int, limit: float, prepared: Prepared) -> list[float]:
-    spent = [seconds(work, prepared.task.y.device)]
+    spent = [seconds(work, prepared.task.device)]
     while len(spent) < epochs and sum(spent) < limit:
-        spent.append(seconds(work, prepared.task.y.device))
+        spent.append(seconds(work, prepared.task.device))
     return spent
 
 

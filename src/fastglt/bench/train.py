@@ -21,7 +21,7 @@ def measure(experiment: Experiment, *, repeats: int, note: Note = silent) -> dic
     faster of its two ways to hold a graph. An epoch is a training step and an evaluation.
     """
     prepared = experiment.prepare()
-    device = prepared.task.y.device
+    device = prepared.task.device
     with own_random_state(device):
         sides: dict[str, Work] = {stage: run.epoch for stage, run in our_stages(prepared).items()}
         sides |= {f"pyg_{form}": run.run_epoch for form, run in stock_runs(prepared).items()}

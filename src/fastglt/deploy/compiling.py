@@ -16,7 +16,7 @@ from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.models import Network, PyGNetwork
 from fastglt.system.modes import ordinary_mode
-from fastglt.tasks.node_classification import check_kind, features_of
+from fastglt.tasks.inputs import check_kind, features_of
 from fastglt.tickets.networks import restore_trained
 from fastglt.tickets.ticket import Ticket
 
@@ -60,7 +60,8 @@ def compile_for(
     network, masks = restore_trained(ticket, model)
     network = network.to(x.device).eval().requires_grad_(False)
     pruned = graph.prune(masks.edges).alone()
-    return compile_network(network, pruned, x, ticket.soft_edge_mask, layout=layout)
+    found = compile_network(network, pruned, x, ticket.soft_edge_mask, layout=layout)
+    return replace(found, task=ticket.task)
 
 
 def compile_network(

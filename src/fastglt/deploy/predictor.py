@@ -19,6 +19,7 @@ from fastglt.graphs.graph import Graph, check_edges
 from fastglt.models import Network, PyGNetwork
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.process import is_out_of_memory
+from fastglt.tasks import NodeClassification, Task
 
 _DEPTH = 2  # hops of our backbones
 
@@ -35,6 +36,7 @@ class Predictor:
     x: Features
     score: Tensor | None  # of each edge that is left
     program: Program | None  # None: the network itself is run
+    task: type[Task] = NodeClassification  # what outputs mean
     layouts: tuple[str, ...] = ()  # of the program's matrices, or of a user's linear layers
     trials: Mapping[str, float] | None = None  # milliseconds of the layouts that were tried
     rows: tuple[Rows, ...] | None = None  # the features in these layouts; None: stored when they are needed
@@ -60,8 +62,8 @@ class Predictor:
     __call__ = logits
 
     def predict(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
-        """The class of each node that is asked for."""
-        return self.logits(nodes).argmax(1)
+        """What is predicted for each node that is asked for: its class."""
+        return self.task.decide(self.logits(nodes))
 
     def with_features(self, x: ArrayLike) -> "Predictor":
         """The same with other features for its nodes."""

@@ -17,7 +17,7 @@ from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models import Network, PyGNetwork
 from fastglt.system.modes import ordinary_mode
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
 from fastglt.tickets.ticket import Ticket, masks_hash, state_hash
@@ -63,7 +63,7 @@ class Contest:
         other_graph: bool = False,
     ) -> "Contest":
         """Check all that can be checked before anything is trained."""
-        if not task.test.numel():
+        if not task.has_test:
             raise InputError("data.test_mask must select at least one node to judge by (got none)")
         ticket.check(task, other_graph=other_graph)
         network, masks = restore_start(ticket, model)
@@ -227,6 +227,6 @@ def evaluate(
     """
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
-    task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
     return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)

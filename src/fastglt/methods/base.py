@@ -13,7 +13,7 @@ from fastglt.methods.parts.ranking import keep_largest, keep_random
 from fastglt.methods.parts.schedules import check_sparsity, kept_count
 from fastglt.models.base import Network
 from fastglt.system.seeds import derive
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Recipe, Training
 

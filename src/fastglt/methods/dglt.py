@@ -43,7 +43,7 @@ class DGLT(Method):
     def begin(self, training: Training) -> None:
         """Draw the ticket, and train everything."""
         edges, weights = draw_lowest(training, self.targets.graph_sparsity, self.targets.weight_sparsity)
-        device = training.task.y.device
+        device = training.task.device
         training.method_state = {"edges": edges.to(device), "weights": weights.to(device)}
         train_sparse(training, self.targets, stage=TRANSITION)
 

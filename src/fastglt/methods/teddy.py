@@ -9,7 +9,6 @@ from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
 from fastglt.methods.parts.ranking import edge_peripherality, highest
 from fastglt.system.seeds import derive
-from fastglt.training.distillation import distillation_loss
 from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs
 
@@ -57,11 +56,11 @@ class TEDDY(Method):
         """The student is taught about all of them."""
         return training.stage == STUDENT and self.imitation > 0
 
-    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
+    def extra_loss(self, training: Training, outputs: Tensor) -> Tensor | None:
         """How far the student is from its teacher."""
         if not self.wants_all_nodes(training):
             return None
-        return self.imitation * distillation_loss(logits, training.method_state[TEACHER])
+        return self.imitation * training.task.divergence(outputs, training.method_state[TEACHER])
 
     def after_step(self, training: Training) -> None:
         """Project the student's weights."""

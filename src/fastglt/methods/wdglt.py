@@ -43,21 +43,21 @@ class WDGLT(Rounds):
         """Distances are between all nodes' outputs, labelled or not."""
         return training.stage == MASK and self.transport > 0
 
-    def extra_loss(self, training: Training, logits: Tensor) -> Tensor | None:
+    def extra_loss(self, training: Training, outputs: Tensor) -> Tensor | None:
         """The distances count while masks are trained; tickets are trained as in UGS."""
         if not self.wants_all_nodes(training):
             return None
-        outputs, predicted = logits.softmax(-1), logits.argmax(-1)
-        order = permutation(len(logits), derive(training.seed, "transport", training.epoch)).to(logits.device)
-        inside = predicted[order] == torch.arange(logits.shape[1], device=logits.device).unsqueeze(1)
+        shares, predicted = training.task.distribution(outputs), training.task.groups(outputs)
+        order = permutation(len(shares), derive(training.seed, "transport", training.epoch)).to(shares.device)
+        inside = predicted[order] == torch.arange(shares.shape[1], device=shares.device).unsqueeze(1)
         inside = inside[inside.any(1) & ~inside.all(1)]
         if not len(inside):
             return None
         left, left_real = draw(inside, order, self.transport_nodes)
         right, right_real = draw(~inside, order, self.transport_nodes)
         distances = sinkhorn(
-            outputs[left],
-            outputs[right],
+            shares[left],
+            shares[right],
             eps=self.transport_eps,
             iterations=self.transport_iterations,
             left_real=left_real,

@@ -80,13 +80,13 @@ class PyGNetwork(Network):
         finally:
             self._graph = self._column_score = None
 
-    def probe(self, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool = True) -> None:
+    def probe(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.
 
         Weight matrices that take no part in the prediction are not prunable. Without soft edges the
         model may do with its edges what it likes, such as dropping some of them at random.
         """
-        idle = unused_weights(self, x, graph, num_classes, soft_edges=soft_edges)
+        idle = unused_weights(self, x, graph, num_outputs, soft_edges=soft_edges)
         if idle and self._chosen:
             name = idle[0].removeprefix(self.PREFIX)
             raise InputError(f"prunable must name trainable weights that the prediction depends on (got '{name}')")

@@ -72,7 +72,7 @@ def refuse_unsupported(module: nn.Module) -> None:
 
 
 def unused_weights(
-    network: Network, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool
+    network: Network, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool
 ) -> tuple[str, ...]:
     """Run copies of the network; refuse it if that fails, and tell which prunable weights have no gradient."""
     device = x.device
@@ -83,12 +83,12 @@ def unused_weights(
     with own_random_state(device), torch.enable_grad():
         trial = copy.deepcopy(network).to(device)
         calm = _run(trial.eval(), x, graph, scores)
-        _check_output(calm, graph.num_nodes, num_classes)
+        _check_output(calm, graph.num_nodes, num_outputs)
         if soft_edges and graph.num_edges > 1:
             _refuse_memory(trial, copy.deepcopy(network).to(device).eval(), x, graph)
         used = _differentiate(calm, trial, scores)
         out = _train(trial, x, graph, scores)
-        _check_output(out, graph.num_nodes, num_classes)
+        _check_output(out, graph.num_nodes, num_outputs)
         used |= _differentiate(out, trial, scores)
     return tuple(name for name in network.prunable if name not in used)
 
@@ -213,11 +213,11 @@ def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where
     return out
 
 
-def _check_output(out: object, num_nodes: int, num_classes: int) -> None:
-    fits = isinstance(out, Tensor) and out.dim() == 2 and out.shape[0] == num_nodes and out.shape[1] >= num_classes
+def _check_output(out: object, num_nodes: int, num_outputs: int) -> None:
+    fits = isinstance(out, Tensor) and out.dim() == 2 and out.shape[0] == num_nodes and out.shape[1] >= num_outputs
     if not fits:
         got = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
-        expected = f"one row of at least {num_classes} class scores for each of {num_nodes} nodes"
+        expected = f"one row of at least {num_outputs} outputs for each of {num_nodes} nodes"
         raise InputError(f"the model must return {expected} (got {got})")
 
 

@@ -1,7 +1,5 @@
 """Scores as people read them: per cent and points here, fractions everywhere else."""
 
-METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}
-
 
 def percent(value: float | None) -> str:
     """A score as per cent, without the sign.

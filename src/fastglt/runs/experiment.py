@@ -22,7 +22,9 @@ from fastglt.system.plugins import code_digest
 from fastglt.system.process import keep_freed_memory
 from fastglt.runs.run_folder import RunFolder
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import DEFAULT as DEFAULT_TASK
+from fastglt.tasks import Task, known_metric, lookup, task_settings
+from fastglt.tasks.base import metric_of
 from fastglt.training.loop import Training
 
 
@@ -31,6 +33,8 @@ class Experiment:
     """Everything that decides a run's result."""
 
     dataset: str = "digits"
+    task: str = DEFAULT_TASK  # a name, or module:Class of your own
+    metric: str | None = None  # None: the dataset's, if the task has it, else the task's default
     model: str = "gcn"
     method: str = "fastglt"
     targets: Targets
@@ -47,6 +51,9 @@ class Experiment:
     def __post_init__(self) -> None:
         if self.model not in BACKBONES:
             raise unknown_name("model", self.model, BACKBONES)
+        kind = lookup(self.task)
+        if self.metric is not None:
+            metric_of(kind, self.metric)  # refuses one that the task does not have
         require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
         require("lie below 2^63", seeds=max(self.seed, self.split_seed))
         self.make_method()
@@ -71,6 +78,11 @@ class Experiment:
         """Set this process up for its threads and its memory; returns how many threads."""
         return use_machine(self.threads)
 
+    def _prepare_task(self, dataset: Dataset) -> Task:
+        kind = lookup(self.task)
+        metric = known_metric(kind, dataset.metric) if self.metric is None else self.metric
+        return kind.from_tensors(dataset.tensors, metric=metric).to(self.device)
+
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
 
@@ -78,7 +90,7 @@ class Experiment:
         """
         if like is None:
             dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
-            task = Task.from_tensors(dataset.tensors, metric=dataset.metric).to(self.device)
+            task = self._prepare_task(dataset)
         else:
             dataset, task = like.dataset, like.task
         if like is not None and like.experiment.seed == self.seed:
@@ -134,25 +146,33 @@ class Prepared:
         return {
             "dataset": self.dataset.name,
             **self.task.digests,
+            **self._task_settings,
             "model": self.network.spec,
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
         }
 
+    @property
+    def _task_settings(self) -> dict[str, Any]:
+        """The task, and a metric that is not the dataset's; nothing where both are what they were before."""
+        kind, code = type(self.task), code_digest(type(self.task), Task)
+        chosen = {} if self.task.metric == self.dataset.metric else {"metric": self.task.metric}
+        return {**task_settings(kind), **chosen, **({} if code is None else {"task_code": code})}
+
     def warm_up(self, *, dense: bool = False) -> None:
         """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
         method = FixedMasks(budget=self.method.budget) if dense else self.method
-        with own_random_state(self.task.y.device):
+        with own_random_state(self.task.device):
             self.rehearse(method).run_epoch(method)
 
     def rehearse(self, method: Method) -> Training:
         """A training that can be thrown away, at its beginning; a teacher who knows nothing costs as much as one
         who does.
         """
-        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_classes)
+        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_outputs)
         ignorant = Teacher(
-            outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.y.device), weight=weight
+            outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight
         )
         teacher = ignorant if weight > 0 else None
         training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
@@ -196,6 +216,7 @@ class Prepared:
             "dataset": self.dataset.name,
             "model": self.experiment.model,
             "metric": self.task.metric,
+            **task_settings(type(self.task)),
             "seed": self.experiment.seed,
             "split_seed": self.experiment.split_seed,
         }

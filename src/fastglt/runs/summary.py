@@ -10,7 +10,7 @@ from fastglt.masks import Masks
 from fastglt.methods import (Method)
 from fastglt.models import Backbone
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket
 
 

@@ -21,11 +21,10 @@ from fastglt.serve.limits import Limits
 from fastglt.serve.metrics import Counted, Metrics
 from fastglt.serve.requests import (
     NamedPredictRequest,
-    NamedPredictResponse,
     PredictRequest,
-    PredictResponse,
     Refusal,
     request_model,
+    response_model,
 )
 from fastglt.serve.worker import Prediction, Worker
 
@@ -80,7 +79,7 @@ def make_app(
         nodes=predictor.graph.num_nodes,
         edges=predictor.graph.num_edges,
         features=predictor.x.num_features,
-        classes=worker.scores.shape[1],
+        classes=worker.outputs.shape[1],
         limits=vars(limits),
     )
 
@@ -137,14 +136,14 @@ class _Answering:
         self._numbers = {} if names is None else {name: number for number, name in enumerate(names.nodes)}
 
     @property
-    def kind(self) -> type[PredictResponse]:
+    def kind(self) -> type[BaseModel]:
         """What comes back."""
-        return PredictResponse if self._names is None else NamedPredictResponse
+        return response_model(self._worker.task, named=self._names is not None)
 
-    def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[PredictResponse]]:
+    def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[BaseModel]]:
         """The function that answers questions of a kind."""
 
-        async def predict(question: PredictRequest) -> PredictResponse:
+        async def predict(question: PredictRequest) -> BaseModel:
             """The classes of nodes of the graph, or of new ones that exist for this request only."""
             if not self._worker.ready:
                 raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
@@ -154,7 +153,9 @@ class _Answering:
                 detail = f"an answer may take {self._limits.timeout:g} s; try again, or ask for less"
                 raise HTTPException(503, detail, RETRY_AFTER) from None
             called = self._called(found)
-            return self.kind(**vars(found), **called, ticket=self._about.ticket, version=self._about.version)
+            origin = {"ticket": self._about.ticket, "version": self._about.version}
+            predicted = {self._worker.task.answers: found.answers, "probabilities": found.probabilities}
+            return self.kind(nodes=found.nodes, **predicted, **called, **origin)
 
         predict.__annotations__["question"] = model  # with this graph's numbers in it
         return predict
@@ -176,7 +177,7 @@ class _Answering:
         ids, labels = self._names
         return {
             "ids": [ids[node] if node < len(ids) else None for node in found.nodes],
-            "labels": [labels[kind] for kind in found.classes] if labels else None,
+            "labels": [labels[int(kind)] for kind in found.answers] if labels else None,
         }
 
 

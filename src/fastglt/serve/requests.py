@@ -12,6 +12,7 @@ from torch import Tensor
 from typing_extensions import TypeAliasType
 
 from fastglt.serve.limits import Limits
+from fastglt.tasks import Task
 
 _LARGEST = 1e30  # of a feature; float32 ends at 3e38
 
@@ -98,6 +99,16 @@ class NamedPredictResponse(PredictResponse):
 
     ids: list[str | None] = Field(description="Of each node; a new one has none.")
     labels: list[str] | None = Field(description="Of the classes, if the file has those of the ticket's run.")
+
+
+def response_model(task: type[Task], *, named: bool) -> type[BaseModel]:
+    """What comes back: classes or, of a task that predicts something else, that under its own name."""
+    base = NamedPredictResponse if named else PredictResponse
+    if task.answers == "classes":
+        return base
+    kept = {name: (field.annotation, field) for name, field in base.model_fields.items() if name != "classes"}
+    fields: dict[str, Any] = {task.answers: (list[float], ...), **kept}
+    return create_model(base.__name__, __doc__=f"The {task.answers} of the nodes that were asked for.", **fields)
 
 
 class Refusal(BaseModel):

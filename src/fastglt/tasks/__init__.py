@@ -1,5 +1,73 @@
-"""What a network is trained for."""
+"""What networks are trained for: one file per task, one line each in `TASKS`."""
 
-from fastglt.tasks.node_classification import Task
+from typing import TypeVar
 
-__all__ = ["Task"]
+from fastglt.errors import unknown_name
+from fastglt.system.plugins import add_to, check_subclass, load_class
+from fastglt.tasks.base import Scores, Step, Task
+from fastglt.tasks.metrics import TITLES, Metric
+from fastglt.tasks.node_classification import NodeClassification
+from fastglt.tasks.nodes import NodeTask
+
+__all__ = [
+    "DEFAULT",
+    "TASKS",
+    "Metric",
+    "NodeClassification",
+    "NodeTask",
+    "Scores",
+    "Step",
+    "Task",
+    "kind_of",
+    "known_metric",
+    "lookup",
+    "place_of",
+    "register",
+    "task_settings",
+]
+
+TASKS: dict[str, type[Task]] = {NodeClassification.name: NodeClassification}
+DEFAULT = NodeClassification.name
+
+AnyTask = TypeVar("AnyTask", bound=type[Task])
+
+
+def register(task: AnyTask) -> AnyTask:
+    """Add a task of your own, by its name; also as a decorator, above that of its dataclass."""
+    check_subclass(task, Task, "task")
+    add_to(TASKS, task, "task")
+    for metric in task.metrics:
+        TITLES.setdefault(metric.name, metric.title)
+    return task
+
+
+def lookup(name: str) -> type[Task]:
+    """A task's class by its name, or by where it lives: ``module:Class``."""
+    known = {place_of(task): task for task in TASKS.values()} | TASKS
+    if name in known:
+        return known[name]
+    if ":" in name:
+        found: type[Task] = register(load_class(name, "task"))
+        return found
+    raise unknown_name("task", name, TASKS)
+
+
+def kind_of(task: str | type[Task]) -> type[Task]:
+    """A task's class, which may be given as it is."""
+    return lookup(task) if isinstance(task, str) else register(task)
+
+
+def known_metric(task: type[Task], metric: str) -> str | None:
+    """The metric that a dataset names, if the task has it; else None, which stands for the task's default."""
+    return metric if metric in {known.name for known in task.metrics} else None
+
+
+def task_settings(task: type[Task]) -> dict[str, str]:
+    """What a run's settings and a ticket say of their task: nothing of the default one, which older files have."""
+    return {} if task.name == DEFAULT else {"task": place_of(task)}
+
+
+def place_of(task: type[Task]) -> str:
+    """What files call a task: its name, or of one from outside where it lives."""
+    ours = task.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return task.name if ours else f"{task.__module__}:{task.__qualname__}"

@@ -17,7 +17,8 @@ from fastglt.methods import Budget, Method, Targets, make
 from fastglt.models import Backbone, Network, PyGNetwork, build
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import DEFAULT as DEFAULT_TASK
+from fastglt.tasks import Scores, Task, kind_of, task_settings
 from fastglt.tickets.networks import as_network
 from fastglt.tickets.phases import (
     DENSE,
@@ -32,7 +33,7 @@ from fastglt.tickets.phases import (
 )
 from fastglt.tickets.ticket import Ticket, state_hash
 from fastglt.training.loop import Training
-from fastglt.training.records import Scores, Snapshot
+from fastglt.training.records import Snapshot
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -61,7 +62,8 @@ def find_ticket(
     seed: int = 0,
     budget: Budget | None = None,
     hidden: int = 512,
-    metric: str = "accuracy",
+    task: str | type[Task] = DEFAULT_TASK,
+    metric: str | None = None,
     isolated: bool = True,
     prunable: list[str] | None = None,
     distill: float | None = None,
@@ -88,10 +90,10 @@ def find_ticket(
     if distill is not None:
         budget = replace(budget, distill=distill)
     chosen = make(method, targets=targets, budget=budget, **options)
-    task = Task.from_data(data, metric=metric).to(device)
+    prepared = kind_of(task).from_data(data, metric=metric).to(device)
     soft_edges = graph_sparsity > 0
-    network = as_network(model, task, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
-    return find(network, task, chosen, seed=seed, isolated=isolated, dense=False, progress=progress).ticket
+    network = as_network(model, prepared, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
+    return find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=progress).ticket
 
 
 def find(
@@ -172,6 +174,7 @@ def make_ticket(
             "targets": asdict(method.targets),
             "budget": method.budget.settings,
             "metric": task.metric,
+            **task_settings(type(task)),
             **({"edge_values": task.graph.values_fingerprint} if valued else {}),
             **config,
         },

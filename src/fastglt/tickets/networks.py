@@ -11,7 +11,7 @@ from fastglt.errors import InputError, unknown_name
 from fastglt.masks import Masks
 from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
 from fastglt.system.seeds import derive, own_random_state, own_randomness
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket
 
 
@@ -30,7 +30,7 @@ def as_network(
     if isinstance(model, str):
         if model not in BACKBONES:
             raise unknown_name("model", model, BACKBONES)
-        shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_classes}
+        shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_outputs}
         return build({"name": model, **shape, "seed": seed})
     if not isinstance(model, nn.Module):
         raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
@@ -42,12 +42,14 @@ def as_network(
 def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
     """Refuse a network that cannot be trained for a task, before anything is trained."""
     if isinstance(network, PyGNetwork):
-        network.probe(task.x, task.graph, task.num_classes, soft_edges=soft_edges)
+        network.probe(task.x, task.graph, task.num_outputs, soft_edges=soft_edges)
     elif isinstance(network, Backbone):
         if network.in_channels != task.x.num_features:
             raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
-        if network.out_channels < task.num_classes:
-            raise InputError(f"the model must tell {task.num_classes} classes apart (got {network.out_channels})")
+        if network.out_channels < task.num_outputs:
+            raise InputError(
+                f"the model must give {task.num_outputs} outputs for each node (got {network.out_channels})"
+            )
         for name, parameter in network.named_parameters():
             if parameter.dtype != torch.float32:
                 raise InputError(f"fastglt's own models are single precision (got '{name}' as {parameter.dtype})")

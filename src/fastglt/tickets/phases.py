@@ -10,11 +10,11 @@ from fastglt.masks import Masks
 from fastglt.methods.base import Budget, FixedMasks, Method
 from fastglt.models.base import Network
 from fastglt.system.seeds import derive, own_random_state, set_random_state
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Scores, Task
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training, train
 from fastglt.training.outputs import network_outputs
-from fastglt.training.records import EpochRecord, Scores, Snapshot
+from fastglt.training.records import EpochRecord, Snapshot
 
 # A ticket's opponents, by the phases that train them: the plain dense network, and one taught as the ticket is.
 DENSE, DISTILLED = "dense", "dense_distilled"
@@ -120,8 +120,8 @@ def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, 
     It is computed from the snapshot alone: a run that goes on has the same teacher, bit for bit.
     """
     training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
-    with own_random_state(task.y.device):
-        set_random_state(derive(seed, "teacher"), task.y.device)  # for a model that draws random numbers even here
+    with own_random_state(task.device):
+        set_random_state(derive(seed, "teacher"), task.device)  # for a model that draws random numbers even here
         return Teacher(outputs=network_outputs(training, best), weight=budget.distill)
 
 
@@ -138,8 +138,8 @@ def score_state(
     """Evaluate trained weights as they are on the hard-pruned graph; kept edges' scores count as 1 unless given."""
     training = Training(network, task, budget.recipe, seed=seed, masks=masks)
     training.network.load_state_dict(dict(state))
-    training.soft_edge_mask = None if soft_edge_mask is None else soft_edge_mask.to(task.y.device)
-    with own_random_state(task.y.device):
+    training.soft_edge_mask = None if soft_edge_mask is None else soft_edge_mask.to(task.device)
+    with own_random_state(task.device):
         drawn = derive(seed, "unweighted")  # for a model that draws random numbers even here
-        set_random_state(drawn, task.y.device)
+        set_random_state(drawn, task.device)
         return training.evaluate()

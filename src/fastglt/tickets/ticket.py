@@ -15,7 +15,7 @@ from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Masks
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import DEFAULT, Task, lookup
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -62,6 +62,11 @@ class Ticket:
     def is_of_users_model(self) -> bool:
         """Whether its network is a user's own model: the ticket has its weights, and not the model."""
         return bool(self.model["name"] == "pyg")
+
+    @property
+    def task(self) -> type[Task]:
+        """What it was found for."""
+        return lookup(self.config.get("task", DEFAULT))
 
     @property
     def graph_sparsity(self) -> float:

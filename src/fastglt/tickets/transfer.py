@@ -11,7 +11,7 @@ from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
 from fastglt.models import Network, PyGNetwork
 from fastglt.system.modes import ordinary_mode
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.tickets.find import make_ticket
 from fastglt.tickets.networks import as_network
 from fastglt.tickets.phases import Journal, Progress, train_fixed, train_teacher
@@ -74,7 +74,7 @@ def transfer_ticket(
     The edge mask goes along on the same graph, a weight mask where a matrix has the same name and shape. The new
     ticket is trained once, alone from the model's own initial weights; `evaluate` judges it like any other.
     """
-    task = Task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
     network = as_network(model, task, hidden=hidden, seed=seed, soft_edges=False)
     return transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=progress)
 

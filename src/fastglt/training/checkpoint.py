@@ -11,8 +11,9 @@ from torch import Tensor
 
 from fastglt.masks import Mask, Masks
 from fastglt.system.container import own_copies
+from fastglt.tasks import Scores
 from fastglt.training.loop import Training
-from fastglt.training.records import EpochRecord, Scores, Snapshot
+from fastglt.training.records import EpochRecord, Snapshot
 
 Tensors = dict[str, Tensor]
 
@@ -47,7 +48,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
 
 def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
     """Bring a fresh `Training` to the state that was packed."""
-    device = training.task.y.device
+    device = training.task.device
     tensors = {name: tensors[name].to(device, copy=True) for name in meta["names"]}
     training.network.load_state_dict(_below(tensors, "state/"))
     soft_edge_mask, soft_weight_masks = _unpack_soft_masks(tensors, "scores")

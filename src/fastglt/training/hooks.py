@@ -12,11 +12,11 @@ class Hooks:
     """What a method may do within an epoch; by default nothing."""
 
     def wants_all_nodes(self, training: "Training") -> bool:
-        """Whether the coming epoch computes every node's output, for `extra_loss`; the task's loss has its own."""
+        """Whether the coming step computes every node's outputs, for `extra_loss`; the task's loss has its own."""
         return False
 
-    def extra_loss(self, training: "Training", logits: Tensor) -> Tensor | None:
-        """What is added to the task's loss; the class scores are the training nodes', or everybody's."""
+    def extra_loss(self, training: "Training", outputs: Tensor) -> Tensor | None:
+        """What is added to the task's loss; the outputs are those of the step's nodes, or everybody's."""
         return None
 
     def soften(self, training: "Training") -> tuple[Tensor | None, dict[str, Tensor]]:

@@ -8,6 +8,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,10 +21,10 @@ from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
 from fastglt.system.seeds import derive, own_random_state, set_random_state
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks.base import Scores, Step, Task
 from fastglt.training.distillation import Teacher
 from fastglt.training.hooks import Hooks
-from fastglt.training.records import EpochRecord, Scores, Snapshot
+from fastglt.training.records import EpochRecord, Snapshot
 
 if TYPE_CHECKING:
     from fastglt.methods.base import Method
@@ -59,7 +60,7 @@ class Training:
         masks: Masks | None = None,
         teacher: Teacher | None = None,
     ) -> None:
-        self.network, self.teacher = copy.deepcopy(network).to(task.y.device), teacher
+        self.network, self.teacher = copy.deepcopy(network).to(task.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks = Hooks()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
@@ -101,7 +102,7 @@ class Training:
         """
         self.weight_decay = self.recipe.weight_decay if weight_decay is None else weight_decay
         self.stage, self.target, self.best, self.regrow, self.l1 = name, target, None, regrow, l1
-        device = self.task.y.device
+        device = self.task.device
         copies = {key: part.detach().to(device, copy=True) for key, part in (extra or {}).items()}
         self.extra = {key: part.requires_grad_() for key, part in copies.items()}
         if not soft_edges:
@@ -145,18 +146,26 @@ class Training:
         self.rounds.append(self.best)
 
     def run_epoch(self, hooks: Hooks) -> None:
-        """One step on the training nodes, then a look at validation and test."""
-        self.hooks, train = hooks, self.task.train
-        set_random_state(derive(self.seed, "epoch", self.epoch), self.task.y.device)
+        """The epoch's steps, then a look at validation and test."""
+        self.hooks = hooks
+        set_random_state(derive(self.seed, "epoch", self.epoch), self.task.device)
         self.network.train()
+        steps = self.task.steps(derive(self.seed, "steps", self.epoch))
+        losses = [self._step(step, hooks) for step in steps]
+        self.epoch += 1
+        self._consider(fmean(losses))
+
+    def _step(self, step: Step, hooks: Hooks) -> float:
+        """One step of the optimiser; returns its loss. With a teacher everybody's outputs are computed."""
         wanted = hooks.wants_all_nodes(self)
         everybody = wanted or self.teacher is not None
-        logits = self.logits(None if everybody else train)
-        own = logits[train] if everybody else logits
-        loss = self.task.loss(own, train)
-        extra = hooks.extra_loss(self, logits if wanted else own)
+        outputs = self.logits(None if everybody else step.nodes)
+        own = step.pick(outputs) if everybody else outputs
+        loss = self.task.loss(own, step)
+        extra = hooks.extra_loss(self, outputs if wanted else own)
         loss = loss if extra is None else loss + extra
-        loss = loss if self.teacher is None else loss + self.teacher.loss(logits)
+        if self.teacher is not None:
+            loss = loss + self.teacher.weight * self.task.divergence(outputs, self.teacher.outputs)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(
@@ -166,11 +175,10 @@ class Training:
         hooks.before_step(self)
         self.optimizer.step(self._soft.values(), self._finish_gradients())
         hooks.after_step(self)
-        self.epoch += 1
-        self._consider(value)
+        return value
 
     def logits(self, nodes: Tensor | None) -> Tensor:
-        """Class scores of some nodes (None: of all), under the hard and soft masks of the moment."""
+        """The outputs for some nodes (None: for all), under the hard and soft masks of the moment."""
         score, weights = self.hooks.soften(self)
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, self._edge_ids)
@@ -189,15 +197,9 @@ class Training:
 
     def evaluate(self) -> Scores:
         """Validation and test scores of the network as it is."""
-        task = self.task
         self.network.eval()
         with torch.no_grad():
-            val, test = torch.tensor_split(self.logits(task.judged), [task.val.numel()])
-        return Scores(
-            val=task.score(val, task.val),
-            val_loss=float(task.loss(val, task.val)),
-            test=task.score(test, task.test),
-        )
+            return self.task.evaluate(self.logits)
 
     def revise(self, masks: Masks) -> None:
         """Change the hard masks between two epochs, and note in the history what went and what returned."""
@@ -223,7 +225,7 @@ class Training:
                 raise InputError(
                     f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})"
                 )
-        device = self.task.y.device
+        device = self.task.device
         if masks.edges != self.masks.edges:
             self.graph = self.task.graph.prune(masks.edges)
         self.masks = masks
@@ -303,9 +305,9 @@ def _places_of(weight: Tensor, network: nn.Module) -> tuple[str, ...]:
 
 def train(training: Training, method: "Method", after_epoch: Callable[[Training], None] | None = None) -> Snapshot:
     """Run a method to its end; returns the network at its best epoch. The caller's random state is kept."""
-    with own_random_state(training.task.y.device):
+    with own_random_state(training.task.device):
         if training.epoch == 0:
-            set_random_state(derive(training.seed, "begin"), training.task.y.device)
+            set_random_state(derive(training.seed, "begin"), training.task.device)
             method.begin(training)
         while not method.finished(training):
             training.run_epoch(method)

@@ -12,7 +12,7 @@ from fastglt.training.records import Snapshot
 
 
 def network_outputs(training: Training, at: Snapshot | None = None, *, whole: bool = False) -> Tensor:
-    """The class scores of all nodes on the pruned graph, or on the whole. No edge scores count."""
+    """The outputs for all nodes on the pruned graph, or on the whole. No soft edge mask counts."""
     graph = training.task.graph if whole else training.graph
     with _network_at(training, at) as network, torch.no_grad():
         found: Tensor = network(training.task.x, graph, None, None)
@@ -20,20 +20,20 @@ def network_outputs(training: Training, at: Snapshot | None = None, *, whole: bo
 
 
 def network_outputs_and_support(training: Training, at: Snapshot | None = None) -> tuple[Tensor, Tensor]:
-    """The class scores of all nodes on the whole graph, and how far each edge speaks for the classes they name.
+    """The outputs for all nodes on the whole graph, and how far each edge speaks for what they predict.
 
-    That is the gradient of Σ log p(the class that is named) over all nodes by the edge's score, where all are 1. It
-    is large where a node would not be so sure without its neighbour, about 0 where it has many that say the same,
-    and negative where the neighbour speaks for another class.
+    That is the gradient of the outputs' certainty by a soft edge mask of ones. It is large where a node would not
+    be so sure without its neighbour, about 0 where it has many that say the same, and negative where the
+    neighbour speaks for something else.
     """
-    score = torch.ones(
-        training.task.graph.num_edges, dtype=torch.float32, device=training.task.y.device, requires_grad=True
+    ones = torch.ones(
+        training.task.graph.num_edges, dtype=torch.float32, device=training.task.device, requires_grad=True
     )
     with _network_at(training, at) as network, torch.enable_grad():
-        logits: Tensor = network(training.task.x, training.task.graph, score, None)
-        named = logits.log_softmax(-1).amax(-1).sum()
-        (support,) = torch.autograd.grad(named, score)
-    return logits.detach(), support
+        outputs: Tensor = network(training.task.x, training.task.graph, ones, None)
+        certainty = training.task.certainty(outputs)
+        (support,) = torch.autograd.grad(certainty, ones)
+    return outputs.detach(), support
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def _network_at(training: Training, at: Snapshot | None) -> Iterator[Network]:
     network = training.network
     now = {name: value.clone() for name, value in network.state_dict().items()}
     if at is not None:
-        soft = {name: at.state[name] * score for name, score in at.soft_weight_masks.items()}
+        soft = {name: at.state[name] * mask for name, mask in at.soft_weight_masks.items()}
         network.load_state_dict({**at.state, **soft})
     try:
         yield network.eval()

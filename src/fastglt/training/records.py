@@ -1,23 +1,11 @@
-"""What a training leaves behind: scores, one line of history per epoch, the network at its best."""
+"""What a training leaves behind: one line of history per epoch, the network at its best."""
 
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from fastglt.masks import Masks
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """How a network does after an epoch."""
-
-    val: float
-    val_loss: float
-    test: float
-
-    def better_than(self, other: "Scores") -> bool:
-        """Higher validation score; among equals, lower validation loss. Test scores have no say."""
-        return (self.val, -self.val_loss) > (other.val, -other.val_loss)
+from fastglt.tasks.base import Scores
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from fastglt.cli.shared.tickets import OwnGraph, names_graph, open_ticket, task_
 
 if TYPE_CHECKING:
     from fastglt.analysis.difference import Difference, Overlap
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
 EXAMPLES = (

@@ -1,4 +1,4 @@
-"""`fastglt predict`: the class of each node, by a ticket."""
+"""`fastglt predict`: the class of each node, or whatever the ticket's task predicts."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fastglt.data.base import Names
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
 
 EXAMPLES = (
     "Examples: [bold]fastglt predict runs/a[/] · "
@@ -61,19 +61,18 @@ def predict(
         raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
     predictor, task, names = compiled(ticket, graph, other_graph=other_graph)
     chosen = read_nodes(nodes, task.graph.num_nodes, names and names.nodes)
-    logits = predictor.logits(None if nodes is None else chosen)
-    probabilities = logits.softmax(1)
-    facts = _facts(task, chosen, logits)
+    found = _Predicted(chosen, predictor.logits(None if nodes is None else chosen), predictor.task, names)
+    facts = found.facts(task)
     if out is not None:
         from fastglt.system.storage import write_atomically
 
-        write_atomically(out, _content(out.suffix, chosen, probabilities, names))
+        write_atomically(out, found.npz() if out.suffix == ".npz" else found.csv())
         facts["out"] = str(out)
     if json_output:
-        rows = {} if out is not None else {"predictions": _rows(chosen, probabilities, names)}
+        rows = {} if out is not None else {"predictions": found.rows()}
         typer.echo(json.dumps({**facts, **rows}))
     else:
-        _print(facts, [] if out is not None else _rows(chosen[:_ROWS], probabilities[:_ROWS], names))
+        _print(facts, [] if out is not None else found.rows(_ROWS))
 
 
 def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = None) -> "Tensor":
@@ -143,56 +142,71 @@ def _lines(path: Path) -> list[str]:
         raise InputError(f"the file of nodes cannot be read: {reason} (got '{path}')") from None
 
 
-def _facts(task: "Task", chosen: "Tensor", logits: "Tensor") -> dict[str, Any]:
-    """How many, and how well on the test nodes among them; a score that cannot be computed is null."""
-    import numpy as np
-    import torch
+class _Predicted:
+    """What a network's outputs for some nodes predict, in every form that is asked for."""
 
-    _, first = np.unique(chosen.numpy(), return_index=True)  # nodes may be asked for twice
-    tested = torch.zeros(len(chosen), dtype=torch.bool)
-    tested[torch.from_numpy(first)] = True
-    tested &= torch.isin(chosen, task.test)
-    score = task.score(logits[tested], chosen[tested])
-    return {
-        "nodes": chosen.numel(),
-        "classes": logits.shape[1],
-        "metric": task.metric,
-        "test_nodes": int(tested.sum()),
-        "test_score": None if math.isnan(score) else score,
-    }
+    def __init__(self, nodes: "Tensor", outputs: "Tensor", task: "type[Task]", names: "Names | None") -> None:
+        self.nodes, self.outputs, self.task, self.names = nodes, outputs, task, names
 
+    def facts(self, task: "Task") -> dict[str, Any]:
+        """How many, and how well on the test nodes among them; a score that cannot be computed is null."""
+        import numpy as np
+        import torch
 
-def _rows(chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> list[dict[str, Any]]:
-    """A row for each node: numbers, names as far as there are any, the probabilities last."""
-    columns = {"node": chosen.tolist(), "class": probabilities.argmax(1).tolist()}
-    if names is not None:
-        columns["id"] = [names.nodes[node] for node in columns["node"]]
-    if names is not None and names.classes:
-        columns["label"] = [names.classes[kind] for kind in columns["class"]]
-    columns["probabilities"] = probabilities.tolist()
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        from fastglt.tasks import NodeTask
 
+        assert isinstance(task, NodeTask), "predictions are for nodes"
+        _, first = np.unique(self.nodes.numpy(), return_index=True)  # nodes may be asked for twice
+        tested = torch.zeros(len(self.nodes), dtype=torch.bool)
+        tested[torch.from_numpy(first)] = True
+        tested &= torch.isin(self.nodes, task.test)
+        score = task.score(self.outputs[tested], self.nodes[tested])
+        return {
+            "nodes": self.nodes.numel(),
+            task.answers: self.outputs.shape[1],
+            "metric": task.metric,
+            "test_nodes": int(tested.sum()),
+            "test_score": None if math.isnan(score) else score,
+        }
 
-def _content(suffix: str, chosen: "Tensor", probabilities: "Tensor", names: "Names | None") -> bytes:
-    if suffix == ".npz":
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        """A row for each node, or for the first ones: numbers, names if there are any, the probabilities last."""
+        outputs, names = self.outputs[:most], self.names
+        decided, shares = self.task.decide(outputs), self.task.probabilities(outputs)
+        columns = {"node": self.nodes[:most].tolist(), self.task.answer: decided.tolist()}
+        if names is not None:
+            columns["id"] = [names.nodes[node] for node in columns["node"]]
+        if names is not None and names.classes and self.task.answer == "class":
+            columns["label"] = [names.classes[kind] for kind in columns["class"]]
+        if shares is not None:
+            columns["probabilities"] = shares.tolist()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def npz(self) -> bytes:
+        """The columns as arrays."""
         import numpy as np
 
-        file, classes = io.BytesIO(), probabilities.argmax(1).numpy()
-        arrays = {"nodes": chosen.numpy(), "classes": classes, "probabilities": probabilities.numpy()}
+        file, decided = io.BytesIO(), self.task.decide(self.outputs).numpy()
+        shares, names = self.task.probabilities(self.outputs), self.names
+        arrays = {"nodes": self.nodes.numpy(), self.task.answers: decided}
+        if shares is not None:
+            arrays["probabilities"] = shares.numpy()
         if names is not None:
-            arrays["ids"] = np.array(names.nodes)[chosen.numpy()]
-        if names is not None and names.classes:
-            arrays["labels"] = np.array(names.classes)[classes]
+            arrays["ids"] = np.array(names.nodes)[self.nodes.numpy()]
+        if names is not None and names.classes and self.task.answer == "class":
+            arrays["labels"] = np.array(names.classes)[decided]
         np.savez(file, allow_pickle=False, **arrays)
         return file.getvalue()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    rows, shares = _rows(chosen, probabilities, names), [f"p{i}" for i in range(probabilities.shape[1])]
-    writer.writerow([*list(rows[0])[:-1], *shares])
-    for row in rows:
-        *called, values = row.values()
-        writer.writerow([*called, *(f"{share:.7g}" for share in values)])
-    return text.getvalue().encode()
+
+    def csv(self) -> bytes:
+        """The rows as a table; a column p0, p1, … for each probability."""
+        text, rows = io.StringIO(), self.rows()
+        writer = csv.writer(text, lineterminator="\n")
+        shares = [row.pop("probabilities", []) for row in rows]
+        writer.writerow([*rows[0], *(f"p{i}" for i in range(len(shares[0])))])
+        for row, values in zip(rows, shares, strict=True):
+            writer.writerow([*row.values(), *(f"{share:.7g}" for share in values)])
+        return text.getvalue().encode()
 
 
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -200,14 +214,14 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
 
     from fastglt.cli.shared.tables import percent
     from fastglt.report.tables import empty_table, print_table
-    from fastglt.report.wording import METRICS
+    from fastglt.tasks.metrics import title_of
 
     console = Console()
     if rows:
-        table = empty_table(*list(rows[0])[:-1], "probability")
-        for row in rows:
-            *called, shares = row.values()
-            table.add_row(*map(str, called), f"{max(shares):.3f}")
+        shares = [row.pop("probabilities", []) for row in rows]
+        table = empty_table(*rows[0], *(["probability"] if shares[0] else []))
+        for row, values in zip(rows, shares, strict=True):
+            table.add_row(*map(str, row.values()), *([f"{max(values):.3f}"] if values else []))
         print_table(table, console)
     rest = facts["nodes"] - len(rows)
     if "out" in facts:
@@ -215,5 +229,5 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     elif rest:
         typer.echo(f"… and {rest:,} more; --out writes them all")
     if facts["test_score"] is not None:
-        score = f"{METRICS[facts['metric']]} on the {facts['test_nodes']:,} test nodes among them"
+        score = f"{title_of(facts['metric'])} on the {facts['test_nodes']:,} test nodes among them"
         typer.echo(f"{score}: {percent(facts['test_score'])}")

@@ -18,7 +18,7 @@ from fastglt.errors import require
 if TYPE_CHECKING:
     from fastglt.methods import Budget
     from fastglt.models import Network
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
 EXAMPLES = (
@@ -68,7 +68,7 @@ def transfer(
     """
     from fastglt.judge.verdict import check_rule
     from fastglt.runs.experiment import machine_settings, use_machine
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import known_metric
     from fastglt.tickets.networks import as_network
 
     check_rule(margin, level)
@@ -78,7 +78,7 @@ def transfer(
     source, file = open_ticket(ticket)
     graph = OwnGraph(dataset=dataset, split_seed=split_seed, data_root=data_root, directed=directed)
     found = graph.load(file)
-    task = Task.from_tensors(found.tensors, metric=found.metric).to(device)
+    task = source.task.from_tensors(found.tensors, metric=known_metric(source.task, found.metric)).to(device)
     width = source.model.get("hidden", 512) if hidden is None else hidden
     network = as_network(model or source.model["name"], task, hidden=width, seed=seed)
     epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}

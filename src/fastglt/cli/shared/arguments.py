@@ -38,6 +38,17 @@ Jobs = Annotated[
 ]
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
 Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]
+Task = Annotated[
+    str,
+    typer.Option(help="What is predicted: node-classification, or module:Class of your own.", rich_help_panel=WHAT),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="How it is scored: accuracy or roc_auc (default: the dataset's, or the task's first).",
+        rich_help_panel=WHAT,
+    ),
+]
 Margin = Annotated[
     float, typer.Option(help="How much worse than dense still counts as equal.", rich_help_panel=JUDGED)
 ]

@@ -18,7 +18,7 @@ from fastglt.cli.shared.tickets import (
 if TYPE_CHECKING:
     from fastglt.data.base import Names
     from fastglt.deploy import Predictor
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
 
 TicketPath = Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")]
 

@@ -29,10 +29,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     seconds = per_epoch * epochs
     plan = {
         "dataset": prepared.dataset.name,
-        "nodes": task.graph.num_nodes,
-        "edges": task.graph.num_edges,
-        "features": task.x.num_features,
-        "classes": task.num_classes,
+        **task.facts(),
         "model": prepared.network.name,
         "weights": weights,
         "method": prepared.method.name,
@@ -48,7 +45,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     table = Table(title="would run (nothing is written)", title_justify="left", show_header=False)
     rows = {
         "graph": f"{plan['dataset']}: {plan['nodes']:,} nodes, {plan['edges']:,} edges, "
-        f"{plan['features']:,} features, {plan['classes']} classes",
+        f"{plan['features']:,} features, {task.num_outputs} {task.answers}",
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
         "epochs": f"{plan['epochs']:,} (search, {', '.join(others)})",
@@ -66,7 +63,7 @@ def _seconds_per_epoch(prepared: "Prepared") -> float:
     from fastglt.training.checkpoint import pack
 
     method = prepared.method
-    with own_random_state(prepared.task.y.device):
+    with own_random_state(prepared.task.device):
         training = prepared.rehearse(method)
         training.run_epoch(method)  # compiles and warms up
         began = time.monotonic()

@@ -18,7 +18,7 @@ from fastglt.cli.shared.tickets import (
 
 if TYPE_CHECKING:
     from fastglt.judge import Contest, Verdict
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
 
@@ -131,14 +131,15 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     from rich.console import Console
 
     from fastglt.report.tables import empty_table, print_wide
-    from fastglt.report.wording import METRICS, mean_and_deviation, percent, signed
+    from fastglt.report.wording import mean_and_deviation, percent, signed
+    from fastglt.tasks.metrics import title_of
 
     removed = (f"{percent(document[f'{part}_sparsity'])} %" for part in ("graph", "weight"))
     method = document["method"] + ", distilled" * ("distill" in document)
     kind = f"{document['dataset']} · {document['model']} · {method}"
     title = "{}: {} · {} of edges and {} of weights removed".format(document["ticket"], kind, *removed)
     between = f"{100 * (1 - 2 * verdict.level):g} % interval"
-    what = f"test {METRICS[document['metric']]} in %"
+    what = f"test {title_of(document['metric'])} in %"
     table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
     start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
     verdicts = {f"{start}, n = {verdict.n}": verdict}

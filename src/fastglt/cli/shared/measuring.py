@@ -68,7 +68,7 @@ class Pairs:
         """The device's name, with auto decided."""
         import torch
 
-        from fastglt.tasks.node_classification import usable
+        from fastglt.system.devices import usable
 
         kind = self.device.partition(":")[0]
         if kind not in ("auto", "cpu", "cuda"):

@@ -22,6 +22,8 @@ class Setup:
     """A graph, a network, and how long and where it is trained."""
 
     dataset: arguments.Dataset = "digits"
+    task: arguments.Task = "node-classification"
+    metric: arguments.Metric = None
     model: arguments.Model = "gcn"
     split_seed: arguments.SplitSeed = 0
     oneshot_epochs: arguments.OneshotEpochs = None

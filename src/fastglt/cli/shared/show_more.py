@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fastglt.analysis.cost import Cost
     from fastglt.analysis.effects import GraphAnalysis, WeightAnalysis
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
 

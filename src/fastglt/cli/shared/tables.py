@@ -20,7 +20,9 @@ def print_metrics(metrics: Mapping[str, Any]) -> None:
     table = Table(title=title, title_justify="left", caption_justify="left")
     for name in ("", "dense", "ticket", *(twin.replace("_", " ") for twin in twins[1:])):
         table.add_column(name, justify="left" if name == "" else "right")
-    label = f"test {wording.METRICS[metrics['metric']]}"
+    from fastglt.tasks.metrics import title_of
+
+    label = f"test {title_of(metrics['metric'])}"
     dense, *second = (percent(metrics[f"{twin}_test"]) for twin in twins)
     table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]), *second)
     table.add_row(f"{label}, alone from Θ0", dense, percent(metrics["isolated_test"]), *second)

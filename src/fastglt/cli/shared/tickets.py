@@ -16,7 +16,7 @@ from fastglt.system.storage import disk_errors
 
 if TYPE_CHECKING:
     from fastglt.data import Dataset
-    from fastglt.tasks.node_classification import Task
+    from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
 OwnSplitSeed = Annotated[
@@ -115,9 +115,8 @@ def warnings_told(path: Path) -> Iterator[None]:
 
 def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) -> "Task":
     """The task of a dataset, refused if it is not on the ticket's graph, unless told otherwise."""
-    from fastglt.tasks.node_classification import Task
-
-    task = Task.from_tensors(dataset.tensors, metric=dataset.metric)
+    metric = ticket.config["metric"]
+    task = ticket.task.from_tensors(dataset.tensors, metric=metric)
     if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
         raise InputError(
             f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "

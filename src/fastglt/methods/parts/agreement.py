@@ -8,7 +8,7 @@ from torch import Tensor
 from fastglt.errors import require, unknown_name
 from fastglt.methods.parts.forests import edge_standing, keep_forests
 from fastglt.methods.parts.ranking import edge_agreement, edge_cosine, edge_degree
-from fastglt.tasks.node_classification import Task
+from fastglt.tasks import Task
 from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs, network_outputs_and_support
 from fastglt.training.records import Snapshot
@@ -54,12 +54,12 @@ class ForestRule:
             strength = _blind_strength(self.strength, training.task)
         else:
             if self.local and self.support:
-                logits, support = network_outputs_and_support(training, at)
+                outputs, support = network_outputs_and_support(training, at)
             else:
-                logits = network_outputs(training, at, whole=True)
-            strength = edge_agreement(graph, logits)
+                outputs = network_outputs(training, at, whole=True)
+            strength = edge_agreement(graph, training.task.distribution(outputs))
             if self.classes:
-                source, target = logits.argmax(-1)[graph.edges]
+                source, target = training.task.groups(outputs)[graph.edges]
                 within = source == target
         if self.local:
             by = [strength] if support is None else [strength, support]

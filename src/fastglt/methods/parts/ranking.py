@@ -139,14 +139,13 @@ def edge_peripherality(graph: Graph) -> Tensor:
     return (_neighbour_mean(graph) / graph.degree.clamp(min=1))[graph.edges].prod(0)
 
 
-def edge_agreement(graph: Graph, logits: Tensor) -> Tensor:
-    """How far the predictions for an edge's two ends agree: ⟨softmax, softmax⟩, in [0, 1].
+def edge_agreement(graph: Graph, shares: Tensor) -> Tensor:
+    """How far the predictions for an edge's two ends agree, in [0, 1]: the product of their shares of each class.
 
     >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
-    >>> edge_agreement(graph, torch.tensor([[9.0, -9.0], [9.0, -9.0], [-9.0, 9.0]])).round().tolist()
-    [1.0, 0.0]
+    >>> edge_agreement(graph, torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.25, 0.75]])).tolist()
+    [1.0, 0.25]
     """
-    shares = logits.softmax(-1)
     parts = torch.split(graph.edges, _AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
     return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
 

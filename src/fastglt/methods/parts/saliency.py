@@ -60,15 +60,16 @@ def loss_gradient(
     Every call draws the same random numbers, for a model that draws some even then.
     """
     leaves = {name: part.detach().requires_grad_() for name, part in (weights or training.weights).items()}
-    train, device = training.task.train, training.task.y.device
+    task, device = training.task, training.task.device
     dtype = next((part.dtype for part in leaves.values()), torch.float32)
-    score = torch.ones(training.task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
+    ones = torch.ones(task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
     set_random_state(derive(training.seed, "saliency"), device)
     training.network.eval()
-    training.hooks = _Given(score if edges else None, leaves)
-    loss = training.task.loss(training.logits(train), train)
+    training.hooks = _Given(ones if edges else None, leaves)
+    steps = task.steps(derive(training.seed, "saliency"))
+    loss = torch.stack([task.loss(training.logits(step.nodes), step) for step in steps]).mean()
     training.hooks = Hooks()
-    wanted = [score, *leaves.values()]
+    wanted = [ones, *leaves.values()]
     found = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
     return Elements(found[0] if edges else None, flatten(dict(zip(leaves, found[1:], strict=True))))
 

@@ -6,7 +6,8 @@ from typing import Any
 from rich.console import Console
 
 from fastglt.report.tables import empty_table, print_wide
-from fastglt.report.wording import METRICS, mean_and_deviation, points
+from fastglt.report.wording import mean_and_deviation, points
+from fastglt.tasks.metrics import title_of
 
 Cell = Mapping[str, Any]
 _COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
@@ -64,7 +65,7 @@ def print_rounds(document: Mapping[str, Any], console: Console) -> None:
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     """What the columns mean, and the flags that are there."""
-    yield _NOTE.format(metric=METRICS.get(document["metric"], "score"))
+    yield _NOTE.format(metric=title_of(document["metric"]))
     verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
     if verdicts:
         yield _WINS.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
