@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": _DATA,
     "training": {*_DATA, "models"},
     "methods": {*_DATA, "models", "training"},
+    "registration": {"methods", "models", "tasks"},
     "tickets": _LEARNING,
     "analysis": {*_LEARNING, "tickets"},
     "runs": {*_LEARNING, "tickets", "analysis", "data"},

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from fastglt.judge import Verdict, evaluate
     from fastglt.kernels import set_threads
     from fastglt.masks import Mask, Masks
-    from fastglt.methods import Budget, Method, Targets, register
+    from fastglt.methods import Budget, Method, Targets
     from fastglt.models import GAT, GCN, GIN
+    from fastglt.registration import register
+    from fastglt.tasks import Metric, NodeTask, Task
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
     from fastglt.tickets.transfer import transfer_ticket
@@ -43,14 +45,17 @@ _HOME = {
     "Mask": "masks",
     "Masks": "masks",
     "Method": "methods",
+    "Metric": "tasks",
+    "NodeTask": "tasks",
     "Predictor": "deploy",
     "Targets": "methods",
+    "Task": "tasks",
     "Ticket": "tickets",
     "Verdict": "judge",
     "compile_ticket": "deploy",
     "evaluate": "judge",
     "find_ticket": "tickets.find",
-    "register": "methods",
+    "register": "registration",
     "set_threads": "kernels",
     "transfer_ticket": "tickets.transfer",
 }
@@ -67,8 +72,11 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Mask",
     "Masks",
     "Method",
+    "Metric",
+    "NodeTask",
     "Predictor",
     "Targets",
+    "Task",
     "Ticket",
     "Verdict",
     "__version__",

@@ -75,7 +75,7 @@ def test_a_number_too_large_for_float32_is_left_for_the_later_check(tmp_path: Pa
         ),
         ({"x": np.ones((5, 2))}, "one row per node (got 5 rows in x and 6 in y); save both in the same"),
         ({"y": np.ones((6, 1), int)}, "y must have shape [nodes] (got [6, 1]); give one class per node"),
-        ({"y": np.ones(6)}, "y must hold whole numbers (got float64); convert it to int64"),
+        ({"y": np.ones(6, dtype=np.complex64)}, "y must hold numbers (got complex64); convert it to int64"),
         ({"edge_index": EDGES.T}, "edge_index must have shape [2, edges] (got [4, 2]); transpose it"),
         (
             {"edge_index": EDGES[0]},

@@ -7,12 +7,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fastglt.data import load
-from fastglt.data.base import Ints
+from fastglt.data.base import Floats, Ints
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError
 
 
-def homophily(edges: Ints, labels: Ints) -> float:
+def homophily(edges: Ints, labels: Ints | Floats) -> float:
     return float((labels[edges[0]] == labels[edges[1]]).mean())
 
 

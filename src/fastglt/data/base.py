@@ -63,7 +63,7 @@ class Parts:
     """A dataset as plain arrays."""
 
     x: Floats | csr_array  # a sparse one is sorted and has no stored zeros
-    y: Ints
+    y: Ints | Floats  # whole numbers are classes
     edges: Ints
     masks: SplitMasks
 
@@ -85,7 +85,7 @@ class FileGraph(NamedTuple):
     """A user's graph as its file tells it; `masks` is None where the split is left to us."""
 
     features: Floats
-    labels: Ints
+    labels: Ints | Floats  # whole numbers are classes
     source: Ints
     target: Ints
     masks: SplitMasks | None
@@ -119,6 +119,19 @@ def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> 
         masks.train[members[:to_train]] = True
         masks.val[members[to_train : to_train + to_val]] = True
         masks.test[members[to_train + to_val :]] = True
+    return masks
+
+
+def random_split(count: int, seed: int) -> SplitMasks:
+    """Three fifths of the nodes to train on, a fifth to validate, the rest to test: for labels that are no classes.
+
+    >>> [int(mask.sum()) for mask in random_split(100, seed=0)]
+    [60, 20, 20]
+    """
+    order = np.random.default_rng(seed).permutation(count)
+    masks = SplitMasks(*(np.zeros(count, dtype=np.bool_) for _ in range(3)))
+    for mask, members in zip(masks, np.split(order, [3 * count // 5, 4 * count // 5]), strict=True):
+        mask[members] = True
     return masks
 
 

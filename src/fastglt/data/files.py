@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fastglt.data.base import Dataset, FileGraph, Parts, seeded_split, tidy_edges
+import numpy as np
+
+from fastglt.data.base import (
+    Dataset,
+    FileGraph,
+    Floats,
+    Ints,
+    Parts,
+    SplitMasks,
+    random_split,
+    seeded_split,
+    tidy_edges,
+)
 from fastglt.data.csv_files import read_csv
 from fastglt.data.npz_file import read_npz
 from fastglt.errors import InputError
@@ -22,9 +34,15 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         x=graph.features,
         y=graph.labels,
         edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True),
-        masks=graph.masks or seeded_split(graph.labels, split_seed),
+        masks=graph.masks or _split(graph.labels, split_seed),
     )
     return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
+
+
+def _split(labels: Ints | Floats, seed: int) -> SplitMasks:
+    if labels.dtype.kind == "f":
+        return random_split(len(labels), seed)
+    return seeded_split(labels.astype(np.int64), seed)
 
 
 def _read(name: str) -> tuple[str, FileGraph]:

@@ -87,11 +87,14 @@ def _features(path: Path, x: Array) -> Floats:
         return x.astype(np.float32)
 
 
-def _labels(path: Path, y: Array) -> Ints:
+def _labels(path: Path, y: Array) -> Ints | Floats:
+    """Whole numbers for classes, or real ones for a task that predicts such; the task decides what it takes."""
     if y.ndim != 1:
         raise InputError(f"{path}: y must have shape [nodes] (got {_shape(y)}); give one class per node")
+    if y.dtype.kind == "f":
+        return y.astype(np.float32)
     if y.dtype.kind not in "iu":
-        raise InputError(f"{path}: y must hold whole numbers (got {y.dtype}); convert it to int64")
+        raise InputError(f"{path}: y must hold numbers (got {y.dtype}); convert it to int64")
     return y.astype(np.int64)
 
 

@@ -105,6 +105,11 @@ class Method(Hooks, ABC):
         """How the search trains; dense and isolated runs go by the budget's."""
         return self.budget.recipe
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What the method asks of a task besides loss and scores: groups, distribution, certainty."""
+        return ()
+
     def check(self, network: Network) -> None:
         """Refuse a network that this method, as it is set, cannot prune."""
 

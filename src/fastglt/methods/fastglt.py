@@ -56,6 +56,11 @@ class FastGLT(Method):
         default = ("weight_score", "size")
         return {name: value for name, value in super().options.items() if (name, value) != default}
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The forest rule asks what is predicted."""
+        return () if self.forest is None else self.forest.needs
+
     def check(self, network: Network) -> None:
         """What weights read is known of our own networks only."""
         if self.weight_score == "effect" and self.targets.weight_sparsity > 0 and not isinstance(network, Backbone):

@@ -39,6 +39,11 @@ class WDGLT(Rounds):
         require("be positive", transport_iterations=self.transport_iterations, transport_nodes=self.transport_nodes)
         require("not be negative", transport=self.transport)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Distances are between the outputs of predicted classes."""
+        return ("groups", "distribution") if self.transport > 0 else ()
+
     def wants_all_nodes(self, training: Training) -> bool:
         """Distances are between all nodes' outputs, labelled or not."""
         return training.stage == MASK and self.transport > 0

@@ -142,18 +142,35 @@ class Task(ABC):
 
     def groups(self, outputs: Tensor) -> Tensor:
         """The group, from 0, that each row is predicted to be in: its class."""
-        raise self._lacks("into which groups predictions fall")
+        raise _lacks(type(self), "groups")
 
     def distribution(self, outputs: Tensor) -> Tensor:
         """Each row as shares of the groups; the product of two rows is how far their predictions agree."""
-        raise self._lacks("how predictions are distributed over groups")
+        raise _lacks(type(self), "distribution")
 
     def certainty(self, outputs: Tensor) -> Tensor:
         """How sure the outputs are of what they predict, as one number that has a gradient."""
-        raise self._lacks("how sure a prediction is")
+        raise _lacks(type(self), "certainty")
 
-    def _lacks(self, what: str) -> InputError:
-        return InputError(f"the method needs a task that says {what} (got '{self.name}'); choose another method")
+    @classmethod
+    def require(cls, *views: str) -> None:
+        """Refuse a task that has no answer to some of these questions, named as the methods above."""
+        for view in views:
+            if getattr(cls, view) is getattr(Task, view):
+                raise _lacks(cls, view)
+
+
+_VIEWS = {
+    "groups": "into which groups predictions fall",
+    "distribution": "how predictions are distributed over groups",
+    "certainty": "how sure a prediction is",
+}
+
+
+def _lacks(task: type[Task], view: str) -> InputError:
+    return InputError(
+        f"the method needs a task that says {_VIEWS[view]} (got '{task.name}'); choose another method or task"
+    )
 
 
 def metric_of(kind: type[Task], name: str | None) -> Metric:
@@ -162,5 +179,5 @@ def metric_of(kind: type[Task], name: str | None) -> Metric:
     if name is None:
         return kind.metrics[0]
     if name not in known:
-        raise unknown_name(f"metric of {kind.name}", name, known)
+        raise unknown_name("metric", name, known)
     return known[name]

@@ -32,7 +32,9 @@ class NodeClassification(NodeTask):
         """Whole numbers, one for each node; a negative one is unknown."""
         if not isinstance(y, Tensor) or y.dtype not in (torch.int64, torch.int32):
             got = str(y.dtype) if isinstance(y, Tensor) else "none"
-            raise InputError(f"data.y must hold one integer label per node (got {got})")
+            raise InputError(
+                f"data.y must hold one integer label per node (got {got}); convert it, or name another task"
+            )
         y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
         if y.shape != (num_nodes,):
             rule = f"data.y must have one label for each of {num_nodes} feature rows"

@@ -141,6 +141,7 @@ def find(
 def check_targets(network: Network, task: Task, method: Method) -> None:
     """Refuse targets that leave nothing, and a network that is not for this method, before anything is trained."""
     method.check(network)
+    task.require(*method.needs)
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
 
 

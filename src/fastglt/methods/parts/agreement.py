@@ -42,6 +42,11 @@ class ForestRule:
         if self.strength not in STRENGTHS:
             raise unknown_name("strength", self.strength, STRENGTHS)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it asks of a task."""
+        return ("groups", "distribution", "certainty") if self.strength == "agreement" else ()
+
     def chooses_after(self, interval: int, intervals: int) -> bool:
         """Whether the edges are chosen, or chosen anew, after an interval of so many; 0: after stage 1."""
         first = int(self.wait * intervals)
