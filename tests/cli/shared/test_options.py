@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import SHORT, TINY, Cli
 from tests.conftest import OwnModule
-
-from .conftest import SHORT, TINY, Cli
 
 
 def options(folder: Path) -> dict[str, object]:
