@@ -140,3 +140,9 @@ def node_task(training: Training) -> NodeTask:
     """The task of a training, whose nodes have labels."""
     assert isinstance(training.task, NodeTask)
     return training.task
+
+
+def train_loss(training: Training) -> Tensor:
+    """The loss of all training nodes, as the network is."""
+    (step,) = training.task.steps(0)
+    return training.task.loss(training.outputs(step.nodes), step)

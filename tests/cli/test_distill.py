@@ -9,8 +9,7 @@ import pytest
 
 from fastglt import Ticket
 from fastglt.runs.store import Store
-
-from .conftest import SHORT, TINY, Cli
+from tests.cli.conftest import SHORT, TINY, Cli
 
 BATCH = ("--dataset", TINY, *SHORT, "--methods", "random", "--jobs", "2", "--quiet", "--distill")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 KILLS = int(os.environ.get("FASTGLT_KILLS", "2"))
 RUN = ("find", "--quiet", "--hidden", "64", "--oneshot-epochs", "10", "--denoise-epochs", "60", "--threads", "1")

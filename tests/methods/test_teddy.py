@@ -145,7 +145,7 @@ class TestDistillation:
             training, _ = taught(0.3, 0.5, epochs=20, imitation=weight)
             training.network.eval()
             distances.append(
-                float(training.task.divergence(training.logits(None).detach(), training.method_state["teacher"]))
+                float(training.task.divergence(training.outputs(None).detach(), training.method_state["teacher"]))
             )
         assert distances[1] < 0.7 * distances[0]
 

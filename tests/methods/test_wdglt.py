@@ -134,7 +134,7 @@ class TestStages:
     def test_the_loss_is_the_tasks_plus_the_distances_of_all_nodes(self) -> None:
         training, method = training_of(network=GCN(12, 8, 3, dropout=0.0)), wdglt()
         method.begin(training)
-        logits, task = training.logits(None).detach(), node_task(training)
+        logits, task = training.outputs(None).detach(), node_task(training)
         distances = method.extra_loss(training, logits)
         assert distances is not None
         training.run_epoch(method)

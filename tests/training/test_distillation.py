@@ -47,7 +47,7 @@ def test_outputs_are_those_of_the_best_epoch_for_all_nodes() -> None:
     twin = training_of()
     twin.network.load_state_dict(training.best.state)
     twin.network.eval()
-    assert torch.equal(outputs, twin.logits(None).detach())
+    assert torch.equal(outputs, twin.outputs(None).detach())
     assert outputs.shape == (30, 3)
     assert not outputs.requires_grad
     assert all(torch.equal(value, before[name]) for name, value in training.network.state_dict().items())

@@ -159,7 +159,7 @@ class Training:
         """One step of the optimiser; returns its loss. With a teacher everybody's outputs are computed."""
         wanted = hooks.wants_all_nodes(self)
         everybody = wanted or self.teacher is not None
-        outputs = self.logits(None if everybody else step.nodes)
+        outputs = self.outputs(None if everybody else step.nodes)
         own = step.pick(outputs) if everybody else outputs
         loss = self.task.loss(own, step)
         extra = hooks.extra_loss(self, outputs if wanted else own)
@@ -177,7 +177,7 @@ class Training:
         hooks.after_step(self)
         return value
 
-    def logits(self, nodes: Tensor | None) -> Tensor:
+    def outputs(self, nodes: Tensor | None) -> Tensor:
         """The outputs for some nodes (None: for all), under the hard and soft masks of the moment."""
         score, weights = self.hooks.soften(self)
         if score is not None and self.graph is not self.task.graph:
@@ -199,7 +199,7 @@ class Training:
         """Validation and test scores of the network as it is."""
         self.network.eval()
         with torch.no_grad():
-            return self.task.evaluate(self.logits)
+            return self.task.evaluate(self.outputs)
 
     def revise(self, masks: Masks) -> None:
         """Change the hard masks between two epochs, and note in the history what went and what returned."""

@@ -67,7 +67,7 @@ def loss_gradient(
     training.network.eval()
     training.hooks = _Given(ones if edges else None, leaves)
     steps = task.steps(derive(training.seed, "saliency"))
-    loss = torch.stack([task.loss(training.logits(step.nodes), step) for step in steps]).mean()
+    loss = torch.stack([task.loss(training.outputs(step.nodes), step) for step in steps]).mean()
     training.hooks = Hooks()
     wanted = [ones, *leaves.values()]
     found = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from fastglt import Ticket
-
-from .conftest import SHORT, TINY, Cli
+from tests.cli.conftest import SHORT, TINY, Cli
 
 Array = npt.NDArray[Any]
 

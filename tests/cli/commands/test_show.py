@@ -1,4 +1,4 @@
-"""`fastglt show`, `fastglt data list` and `fastglt --version`."""
+"""`fastglt show`."""
 
 import pickle
 from pathlib import Path
@@ -9,9 +9,8 @@ import pytest
 import torch
 
 import fastglt
+from tests.cli.conftest import Cli
 from tests.toy_data import USER_MODELS, quick_ticket, toy_data
-
-from .conftest import Cli
 
 
 def test_describes_a_ticket_or_a_runs_folder(find: Cli, cli: Cli, tmp_path: Path) -> None:
@@ -41,22 +40,6 @@ def test_refuses_a_damaged_ticket(find: Cli, cli: Cli, tmp_path: Path) -> None:
     path.write_bytes(content)
     result = cli("show", path)
     assert (result.code, "damaged" in result.err) == (2, True)
-
-
-def test_lists_datasets_and_where_they_are(cli: Cli) -> None:
-    entries = {entry["name"]: entry for entry in cli("data", "list", "--json").document}
-    assert entries["digits"]["where"] == "built in"
-    assert {"cora", "citeseer", "pubmed", "tolokers", "synthetic"} <= set(entries)
-    assert "digits" in cli("data", "list").out
-
-
-def test_version(cli: Cli) -> None:
-    assert cli("--version").out.strip() == f"fastglt {fastglt.__version__}"
-
-
-def test_no_command_shows_help(cli: Cli) -> None:
-    result = cli()
-    assert "Usage" in result.out + result.err
 
 
 def test_a_score_without_test_nodes_is_null(cli: Cli, tmp_path: Path) -> None:

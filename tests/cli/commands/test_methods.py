@@ -3,9 +3,8 @@
 import pytest
 
 from fastglt.methods import METHODS
+from tests.cli.conftest import Cli
 from tests.conftest import OwnModule
-
-from .conftest import Cli
 
 
 def test_lists_every_method_with_what_it_costs(cli: Cli) -> None:

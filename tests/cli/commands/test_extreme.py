@@ -8,8 +8,7 @@ import pytest
 
 from fastglt.cli.commands.extreme import _walk
 from fastglt.methods import Targets
-
-from .conftest import SHORT, TINY, Cli
+from tests.cli.conftest import SHORT, TINY, Cli
 
 GRID = ("--graph-sparsity", "0", "--weight-sparsity", "0.5,0.98", "--seeds", "0,1", "--fresh-seeds", "5,6")
 COMMAND = ("extreme", "--dataset", TINY, "--methods", "random", "--jobs", "2", *SHORT)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import TINY, Cli
+from tests.cli.conftest import TINY, Cli
 
 SHORT = ("--oneshot-epochs", "2", "--denoise-epochs", "4", "--threads", "1", "--seeds", "0,1")
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import SHORT, TINY, Cli
 from tests.conftest import OwnModule
-
-from .conftest import SHORT, TINY, Cli
 
 
 def options(folder: Path) -> dict[str, object]:
@@ -92,7 +91,7 @@ def test_a_flag_in_a_config_file(find: Cli, tmp_path: Path) -> None:
 BAD = {
     "unknown": (
         ("--option", "speed=3"),
-        "method 'fastglt' has no option 'speed'; it takes decay, soft_edge_mask, ramp, start, swap_fraction",
+        "method 'fastglt' has no option 'speed'; it takes decay, edge_score, ramp, start, swap_fraction",
     ),
     "of another method": (
         ("--method", "random", "--option", "ramp=1"),

@@ -11,8 +11,7 @@ from fastglt.data import load
 from fastglt.errors import InputError
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import Ticket
-
-from .conftest import TINY, Cli
+from tests.cli.conftest import TINY, Cli
 
 
 def test_a_runs_folder_and_its_file_are_the_same_ticket(ticket: Ticket, tmp_path: Path) -> None:

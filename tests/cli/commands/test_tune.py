@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastglt.kernels import Table, tune
-
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,8 @@ from fastglt.judge import Contest
 from fastglt.runs.store import Store
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import Ticket
+from tests.cli.conftest import SHORT, TINY, Cli
 from tests.toy_data import USER_MODELS, quick_ticket, seeded
-
-from .conftest import SHORT, TINY, Cli
 
 ONE_THREAD = ("--threads", "1")
 

@@ -13,9 +13,8 @@ from fastglt import Predictor, Ticket, compile_ticket
 from fastglt.cli.commands.predict import read_nodes
 from fastglt.data import load
 from fastglt.errors import InputError
+from tests.cli.conftest import TINY, Cli
 from tests.toy_data import USER_MODELS, quick_ticket, toy_data
-
-from .conftest import TINY, Cli
 
 
 @pytest.fixture

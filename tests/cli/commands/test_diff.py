@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cli.conftest import SHORT, TINY, Cli
 from tests.toy_data import USER_MODELS, quick_ticket, toy_data
-
-from .conftest import SHORT, TINY, Cli
 
 GROUPS = ("edge_degree", "edge_gradient", "weight_gradient")
 

@@ -17,9 +17,8 @@ from fastglt.methods import METHODS
 from fastglt.methods.settings.published import PUBLISHED
 from fastglt.runs.local import Outcome
 from fastglt.runs.store import Row, Store
+from tests.cli.conftest import SHORT, TINY, Cli, Result
 from tests.conftest import OwnModule
-
-from .conftest import SHORT, TINY, Cli, Result
 
 QUICK = ("--hidden", "8", "--oneshot-epochs", "2", "--denoise-epochs", "4", "--interval", "2", "--jobs", "2")
 ROUNDS = ("--option", "ugs.round_epochs=2", "--option", "ugs.weight_share=0.5", "--option", "ugs.edge_share=0.15")

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from fastglt.runs.store import Store
-
-from .conftest import TINY, Cli, Result
+from tests.cli.conftest import TINY, Cli, Result
 
 WHOLE = f"{TINY},homophily=0.8,seed=0"  # as it is recorded
 QUICK = ("--hidden", "8", "--threads", "1", "--repeats", "1")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 SERVE = "import sys; from fastglt.cli import main; sys.argv = ['fastglt', *sys.argv[1:]]; main()"
 

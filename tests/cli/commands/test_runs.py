@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fastglt.runs.store import Entry, Store, key_of
-
-from .conftest import TINY, Cli
+from tests.cli.conftest import TINY, Cli
 
 
 def fill(path: Path) -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fastglt.deploy.exports import FORMATS, arrays
-
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 
 @pytest.fixture
