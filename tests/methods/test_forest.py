@@ -54,9 +54,9 @@ def forest(graph: float, weight: float, **options: Any) -> Forest:
 def test_agreement_is_the_dot_product_of_the_predictions() -> None:
     graph = Graph.from_edge_index(both_ways([(0, 1), (0, 2), (1, 2)]), num_nodes=3)
     logits = torch.tensor([[0.0, 0.0], [0.0, 0.0], [math.log(3.0), 0.0]])  # ½ ½, ½ ½, ¾ ¼
-    torch.testing.assert_close(edge_agreement(graph, logits), torch.tensor([0.5, 0.5, 0.5]))
+    torch.testing.assert_close(edge_agreement(graph, logits.softmax(-1)), torch.tensor([0.5, 0.5, 0.5]))
     logits[1] = torch.tensor([0.0, math.log(3.0)])  # ¼ ¾
-    torch.testing.assert_close(edge_agreement(graph, logits), torch.tensor([0.5, 0.5, 0.375]))
+    torch.testing.assert_close(edge_agreement(graph, logits.softmax(-1)), torch.tensor([0.5, 0.5, 0.375]))
 
 
 def test_support_is_what_an_edge_adds_to_the_certainty_of_all_predictions() -> None:
@@ -122,7 +122,10 @@ def test_edges_between_predicted_classes_go_first() -> None:
     assert not (kept & ~within).any()
     logits, support = network_outputs_and_support(training)
     standing = torch.stack(
-        [edge_standing(graph.edges, one, 30, seed=0) for one in (edge_agreement(graph, logits), support)]
+        [
+            edge_standing(graph.edges, one, 30, seed=0)
+            for one in (edge_agreement(graph, logits.softmax(-1)), support)
+        ]
     ).mean(0)
     assert standing[kept].min() >= standing[within & ~kept].max() - 1e-3
     blind = ForestRule(forests=0, classes=False).choose(training, count, seed=0)

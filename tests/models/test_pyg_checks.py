@@ -236,7 +236,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "writes input": (WritesInput, "writes into x"),
     "tuple": (ReturnsTwo, r"\(got tuple\)"),
     "two messages": (TwoMessages, r"message must return one tensor, a row per edge \(got tuple\)"),
-    "classes": (lambda: pyg.GCN(IN, 8, 2, 2), r"at least 3 class scores .* \(got shape \(30, 2\)\)"),
+    "classes": (lambda: pyg.GCN(IN, 8, 2, 2), r"at least 3 outputs .* \(got shape \(30, 2\)\)"),
     "features": (lambda: pyg.GCN(IN + 1, 8, 2, OUT), "must run on this data"),
     "frozen": (frozen, "trainable parameters"),
     "extra state": (ExtraState, r"must consist of tensors \(got dict in '_extra_state'\)"),

@@ -138,11 +138,12 @@ class TestTraining:
         asked: list[Tensor | None] = []
 
         class Asked(Training):
-            def logits(self, nodes: Tensor | None) -> Tensor:
+            def outputs(self, nodes: Tensor | None) -> Tensor:
                 asked.append(nodes)
-                return super().logits(nodes)
+                return super().outputs(nodes)
 
         Asked(GCN(12, 8, 3), toy_task(), BUDGET.recipe, seed=0).run_epoch(Hooks())
+        assert asked
         assert all(nodes is not None for nodes in asked)
 
 

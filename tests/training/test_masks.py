@@ -37,7 +37,7 @@ class TestMasks:
         for _ in range(10):
             masked.run_epoch(Hooks())
             plain.run_epoch(Hooks())
-        torch.testing.assert_close(masked.logits(None), plain.outputs(None), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(masked.outputs(None), plain.outputs(None), rtol=1e-4, atol=1e-5)
 
     def test_a_mask_of_another_shape_is_refused(self) -> None:
         masks = Masks(edges=Mask.full([60]), weights={"layer1.weight": Mask.full([8, 12])})

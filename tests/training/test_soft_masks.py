@@ -15,7 +15,7 @@ from fastglt.models import GAT, GCN, GIN, Network
 from fastglt.system.seeds import derive
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training
-from tests.helpers import drop, randn, sparse_task, toy_task, training_of
+from tests.helpers import drop, node_task, randn, sparse_task, toy_task, training_of
 from tests.training.trainings import Loss, WithLoss, some_masks
 
 
@@ -132,7 +132,7 @@ class Autograd:
         assert training.soft_edge_mask is not None
         self.soft_edge_mask = training.soft_edge_mask.detach().clone().requires_grad_()
 
-    def logits(self, nodes: Tensor) -> Tensor:
+    def logits(self, nodes: Tensor | None) -> Tensor:
         training = self.training
         soft = {name: weight * self.soft_weight_masks[name] for name, weight in self.weights.items()}
         network = copy.deepcopy(training.network)
@@ -213,7 +213,7 @@ class TestSoftWeights:
     @each_task
     def test_evaluation_sees_the_weights_and_soft_masks_of_the_moment(self, kind: str, features: str) -> None:
         training = soft_training(kind, features)
-        task = training.task
+        task = node_task(training)
         for _ in range(3):
             training.run_epoch(Hooks())
             training.network.eval()

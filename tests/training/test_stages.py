@@ -85,7 +85,7 @@ class TestRewind:
             assert torch.equal(training.network.state_dict()[name], value)
         training.network.eval()
         fresh.network.eval()
-        assert torch.equal(training.outputs(None), fresh.logits(None))
+        assert torch.equal(training.outputs(None), fresh.outputs(None))
 
     def test_soft_masks_moments_and_the_best_epoch_are_gone_but_not_what_happened(self) -> None:
         training = self.rewound()
