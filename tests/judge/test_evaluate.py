@@ -12,7 +12,7 @@ from torch import nn
 from torch_geometric import nn as pyg
 
 from fastglt import GCN, InputError, Ticket, evaluate, find_ticket
-from fastglt.judge.evaluate import Contest, Ledger
+from fastglt.judge.evaluate import Contest, Ledger, seeds_matter
 from fastglt.methods import METHODS, Budget
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.networks import fresh_start, restore_start
@@ -351,3 +351,38 @@ class TestDistilled:
 def test_seeds_are_several() -> None:
     with pytest.raises(InputError, match=r"seeds must be several numbers, as in range\(10\) \(got 3\)"):
         evaluate(quick_ticket("gcn", isolated=False), None, toy_data(), seeds=3)  # type: ignore[arg-type]
+
+
+class TestIdenticalTrainings:
+    """A model that draws no random numbers is trained in one and the same way by every seed."""
+
+    def test_they_are_found_out_and_decide_nothing(self, user_ticket: Ticket) -> None:
+        model, trained = seeded(USER_MODELS["GraphSAGE"]), set[str]()
+        verdict = evaluate(
+            user_ticket, model, toy_data(), seeds=range(4), progress=lambda phase, *_: trained.add(phase)
+        )
+        assert trained == {"dense, seed 0", "ticket, seed 0"}  # the others would be the same
+        assert (verdict.n, verdict.identical, verdict.outcome, verdict.non_inferior) == (
+            4,
+            True,
+            "undecided",
+            False,
+        )
+        assert "4 seeds gave one and the same training" in verdict.sentence
+        assert "fresh_init" in str(verdict)
+        assert verdict.as_dict()["identical_trainings"] is True
+        assert verdict.as_dict()["p_value"] is None
+
+    def test_fresh_starts_differ(self, user_ticket: Ticket) -> None:
+        model = seeded(USER_MODELS["GraphSAGE"])
+        verdict = evaluate(user_ticket, model, toy_data(), seeds=range(2), fresh_init=True)
+        assert not verdict.identical
+        assert "identical_trainings" not in verdict.as_dict()
+
+    @pytest.mark.parametrize(("dropout", "matter"), [(0.0, False), (0.5, True)])
+    def test_dropout_tells_seeds_apart(self, dropout: float, matter: bool) -> None:
+        task = NodeClassification.from_data(toy_data())
+        assert seeds_matter(GCN(FEATURES, 8, CLASSES, dropout=dropout), task) is matter
+
+    def test_one_seed_is_one_training(self, user_ticket: Ticket) -> None:
+        assert not evaluate(user_ticket, seeded(USER_MODELS["GraphSAGE"]), toy_data(), seeds=[0]).identical

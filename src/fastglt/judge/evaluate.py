@@ -3,6 +3,7 @@
 A distilled ticket is taught by the dense network of the same seed, and so is a second dense network.
 """
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -17,6 +18,7 @@ from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models import Network, PyGNetwork
 from fastglt.system.modes import ordinary_mode
+from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
@@ -97,14 +99,23 @@ class Contest:
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
         memory = memory or Ledger()
+        identical = not self.fresh_init and len(seeds) > 1 and not seeds_matter(self.network, self.task)
         scores: dict[str, list[float]] = {side: [] for side in self.sides}
-        for seed in seeds:
+        for seed in seeds[:1] if identical else seeds:
             start = fresh_start(self.network, seed) if self.fresh_init else self.network
             round_of_seed = _Round(self, start, seed, memory, progress)
             for side, found in scores.items():
                 found.append(round_of_seed.score(side))
-        by_side = {side: tuple(found) for side, found in scores.items()}
-        judge = partial(Verdict, seeds=tuple(seeds), ticket_scores=by_side[TICKET], margin=margin, level=level)
+        copies = len(seeds) if identical else 1
+        by_side = {side: tuple(found * copies) for side, found in scores.items()}
+        judge = partial(
+            Verdict,
+            seeds=tuple(seeds),
+            ticket_scores=by_side[TICKET],
+            margin=margin,
+            level=level,
+            identical=identical,
+        )
         distilled = None
         if DISTILLED in by_side:
             distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
@@ -156,6 +167,23 @@ class Contest:
             )
             found |= {f"{run}_val": scores.val, f"{run}_test": scores.test}
         return found
+
+
+def seeds_matter(network: Network, task: Task) -> bool:
+    """Whether a training step depends on its seed: by dropout, by random numbers a model draws, by drawn steps.
+
+    If not, all trainings from the same initial weights are one and the same.
+    """
+    steps = [task.steps(seed) for seed in (0, 1)]
+    if steps[0] is not steps[1]:
+        return True
+    outputs = []
+    with own_random_state(task.device), torch.no_grad():
+        for seed in (0, 1):
+            trial = copy.deepcopy(network).to(task.device).train()
+            set_random_state(derive(seed, "noise"), task.device)
+            outputs.append(trial(task.x, task.graph))
+    return not torch.equal(*outputs)
 
 
 class _Round:

@@ -33,6 +33,7 @@ class Verdict:
     level: float = 0.05  # how often the test may pass a ticket that is worse by just the margin
     against: str = DENSE  # whose the dense scores are: the plain dense network's, or the distilled one's
     distilled: "Verdict | None" = None  # of a distilled ticket, the verdict against the distilled dense network
+    identical: bool = False  # the seeds change nothing, so that all trainings are one and the same
 
     def __post_init__(self) -> None:
         counts = (len(self.seeds), len(self.dense_scores), len(self.ticket_scores))
@@ -49,6 +50,7 @@ class Verdict:
     def test(self) -> PairedTest:
         """The paired test behind the verdict."""
         differences = np.subtract(self.ticket_scores, self.dense_scores)
+        differences = differences[:1] if self.identical else differences
         return PairedTest(differences=differences, margin=self.margin, level=self.level)
 
     @property
@@ -111,12 +113,12 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, which claims no more than was shown."""
-        return f"{_WORDS[self.outcome] if self.n > 1 else 'Undecided'}: {self._reason}."
+        return f"{_WORDS[self.outcome] if self._compared > 1 else 'Undecided'}: {self._reason}."
 
     @property
     def power_note(self) -> str:
         """What so few seeds could have shown at all; empty where they are enough, or one alone."""
-        if 1 < self.n < 5 and not self._has_spread:
+        if 1 < self._compared < 5 and not self._has_spread:
             return f"Power: unknown, for want of spread; {_EQUAL} may be chance where they are so few."
         if not self.power < ENOUGH_POWER:
             return ""
@@ -134,6 +136,7 @@ class Verdict:
         """
         low, high = self.interval
         other = {} if self.distilled is None else {"distilled": self.distilled.as_dict()}
+        same = {"identical_trainings": True} if self.identical else {}
         return dict(
             nan_as_null(
                 {
@@ -157,6 +160,7 @@ class Verdict:
                     "power": self.power,
                     "seeds_for_80_percent_power": self.seeds_for_power,
                     "sentence": self.sentence,
+                    **same,
                     **other,
                 }
             )
@@ -172,10 +176,15 @@ class Verdict:
     @property
     def interval_in_words(self) -> str:
         """The difference in points, with its interval if there is one."""
-        if self.n < 2:
+        if self._compared < 2:
             return signed(self.difference)
         low, high = map(signed, self.interval)
         return f"{signed(self.difference)}, {100 * (1 - 2 * self.level):g} % interval {low} to {high}"
+
+    @property
+    def _compared(self) -> int:
+        """How many trainings differ."""
+        return 1 if self.identical else self.n
 
     @property
     def _has_spread(self) -> bool:
@@ -193,6 +202,11 @@ class Verdict:
         margin = (
             f"a loss of {points(self.margin)} or more" if self.margin else f"being no better than {self._dense}"
         )
+        if self.identical and self.n > 1:
+            return (
+                f"{found}, and {self.n} seeds gave one and the same training, because the model draws no random "
+                "numbers while it is trained; fresh initial weights for each seed (fresh_init) can tell"
+            )
         if self.n < 2:
             return f"{found}, and one seed proves nothing"
         if self.outcome in ("winning", "non-inferior"):
