@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from fastglt import InputError
-from fastglt.graphs.graph import Graph
+from fastglt.graphs.graph import DirectedWarning, Graph
 from fastglt.graphs.messages import Hop
 from fastglt.masks import Mask
 from tests.helpers import Pairs, both_ways, columns, drop, house
@@ -332,3 +332,34 @@ def test_edge_values_that_do_not_fit_are_refused() -> None:
     data.edge_attr, data.edge_weight = None, torch.tensor([1.0, torch.nan, 1.0, 1.0])
     with pytest.raises(InputError, match="edge_weight must be finite"):
         Graph.from_data(data)
+
+
+class TestDirectedByAccident:
+    """A graph that is nearly undirected counts as directed, and says so."""
+
+    def test_columns_without_a_reverse_are_counted(self) -> None:
+        data = Data(edge_index=torch.cat([both_ways([(0, 1), (1, 2), (2, 3)]), columns([(0, 3)])], 1), num_nodes=4)
+        with pytest.warns(
+            DirectedWarning, match=r"1 of 7 columns of edge_index have no reverse; pass directed=False"
+        ):
+            assert Graph.from_data(data).directed
+
+    def test_repeated_columns_are_named(self) -> None:
+        data = Data(edge_index=torch.cat([both_ways([(0, 1), (1, 2)]), columns([(0, 1)])], 1), num_nodes=3)
+        with pytest.warns(DirectedWarning, match="repeated in one direction"):
+            assert Graph.from_data(data).directed
+
+    def test_asymmetric_edge_attr_is_named(self) -> None:
+        data = Data(edge_index=both_ways([(0, 1), (1, 2)]), edge_attr=torch.arange(4.0), num_nodes=3)
+        with pytest.warns(DirectedWarning, match="edge_attr differs"):
+            assert Graph.from_data(data).directed
+
+    def test_what_the_caller_says_holds_without_a_warning(self) -> None:
+        data = Data(edge_index=torch.cat([both_ways([(0, 1), (1, 2)]), columns([(0, 2)])], 1), num_nodes=3)
+        graph = Graph.from_data(data, directed=False)
+        assert (graph.directed, graph.num_edges) == (False, 3)
+        assert graph.prune(Mask([0, 1, 1])).edge_index.tolist() == [[1, 2, 0], [2, 1, 2]]
+        assert Graph.from_data(data, directed=True).num_edges == 5
+
+    def test_arrows_are_no_accident(self) -> None:
+        assert Graph.from_data(Data(edge_index=columns([(0, 1), (1, 2)]), num_nodes=3)).directed

@@ -350,3 +350,20 @@ def test_a_ticket_goes_from_process_to_process(model: str, tmp_path: Path) -> No
         other = pickle.loads(pickle.dumps(one))
         assert other.masks == ticket.masks
         assert other.initial.keys() == ticket.initial.keys()
+
+
+def test_a_graph_can_be_called_undirected_and_its_ticket_remembers(tmp_path: Path) -> None:
+    """Seven columns have lost their reverse: 20 % of the pairs go, and the ticket fits the same data again."""
+    data = toy_data()
+    data.edge_index = data.edge_index[:, 7:]
+    ticket = quick_ticket(seeded(USER_MODELS["GCN"]), data, graph_sparsity=0.2, directed=False)
+    assert (ticket.masks.edges.size, ticket.masks.edges.count) == (60, 48)
+    ticket.save(tmp_path / "ticket.safetensors")
+    loaded = Ticket.load(tmp_path / "ticket.safetensors", data)
+    assert loaded.directed is False
+    kept = loaded.prune(data).edge_index
+    assert {tuple(sorted(pair)) for pair in kept.T.tolist()} <= {
+        tuple(sorted(p)) for p in data.edge_index.T.tolist()
+    }
+    assert len({tuple(sorted(pair)) for pair in kept.T.tolist()}) == 48
+    assert evaluate(loaded, seeded(USER_MODELS["GCN"]), data, seeds=[0]).n == 1

@@ -41,7 +41,7 @@ def compile_ticket(
     an earlier predictor's `layouts`, or one name for all of them, are taken without trials.
     """
     check_kind(data)
-    x, graph = Features(features_of(data).clone()), Graph.from_data(data)
+    x, graph = Features(features_of(data).clone()), Graph.from_data(data, directed=ticket.directed)
     return compile_for(ticket, graph.to(device), x.to(device), model, layout=layout, other_graph=other_graph)
 
 

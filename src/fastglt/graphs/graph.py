@@ -6,6 +6,7 @@ least two. Self-loops are columns, but never edges: they are neither pruned nor 
 """
 
 import hashlib
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -81,8 +82,13 @@ class Graph:
         )
 
     @staticmethod
-    def from_data(data: "Data") -> "Graph":
-        """Prepare a PyG `Data`; it is directed exactly if it is not `is_undirected()`, edge_attr included."""
+    def from_data(data: "Data", *, directed: bool | None = None) -> "Graph":
+        """Prepare a PyG `Data`.
+
+        With `directed=None` it is directed exactly if it is not `is_undirected()`, edge_attr included; where most
+        columns have a reverse all the same, a warning says what stands in the way. Of an undirected graph both
+        directions of an edge are kept or removed together, as far as the data has them.
+        """
         if data.edge_index is None:
             raise InputError("data.edge_index must be a [2, edges] tensor (got none); adj_t alone is not read")
         if type(data.edge_index) is not Tensor:
@@ -91,7 +97,11 @@ class Graph:
         edge_index, num_nodes = data.edge_index, int(data.num_nodes)
         values = {"edge_attr": data.edge_attr, "edge_weight": data.get("edge_weight")}
         check_edges(edge_index, num_nodes, **values)  # before PyG compares them
-        return Graph._prepare(edge_index, num_nodes, not data.is_undirected(), **values)
+        if directed is None:
+            directed = not data.is_undirected()
+            if directed:
+                _warn_of_few_one_way(edge_index, num_nodes)
+        return Graph._prepare(edge_index, num_nodes, directed, **values)
 
     @property
     def num_edges(self) -> int:
@@ -218,6 +228,31 @@ def check_edges(edge_index: Tensor, num_nodes: int, **values: Tensor | None) -> 
             raise InputError(f"{rule} (got shape {tuple(value.shape)})")
         if value is not None and not bool(torch.isfinite(value).all()):
             raise InputError(f"{name} must be finite (got NaN or infinity)")
+
+
+class DirectedWarning(UserWarning):
+    """A graph counts as directed although most of its edges go both ways."""
+
+
+def _warn_of_few_one_way(edge_index: Tensor, num_nodes: int) -> None:
+    """Tell what makes a graph directed, if few of its columns do."""
+    source, target = edge_index
+    forward, columns = source * num_nodes + target, edge_index.shape[1]
+    one_way = int((~torch.isin(target * num_nodes + source, forward)).sum())
+    if 2 * one_way > columns:  # directed indeed
+        return
+    if one_way:
+        reason = f"{one_way:,} of {columns:,} columns of edge_index have no reverse"
+    elif torch.unique(forward).numel() < columns:
+        reason = "edge_index has columns that are repeated in one direction and not in the other"
+    else:
+        reason = "edge_attr differs between the two directions of an edge"
+    warnings.warn(
+        f"the graph counts as directed: {reason}; pass directed=False to prune both directions of an edge "
+        "together, directed=True to prune each on its own",
+        DirectedWarning,
+        stacklevel=4,
+    )
 
 
 def _is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:

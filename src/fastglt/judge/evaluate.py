@@ -255,6 +255,8 @@ def evaluate(
     """
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
-    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=ticket.directed).to(
+        device
+    )
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
     return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)

@@ -66,8 +66,11 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def from_data(cls, data: "Data", *, metric: str | None = None) -> Self:
-        """Check a PyG `Data` and prepare it; the data itself is not changed. None: the default metric."""
+    def from_data(cls, data: "Data", *, metric: str | None = None, directed: bool | None = None) -> Self:
+        """Check a PyG `Data` and prepare it; the data itself is not changed.
+
+        None: the default metric; directed if the data is.
+        """
 
     @classmethod
     @abstractmethod

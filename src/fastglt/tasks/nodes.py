@@ -46,10 +46,13 @@ class NodeTask(Task):
         """The mean loss of outputs that should be these labels."""
 
     @classmethod
-    def from_data(cls, data: "Data", *, metric: str | None = None) -> Self:
-        """Check a PyG `Data` and prepare it; the data itself is not changed. None: the default metric."""
+    def from_data(cls, data: "Data", *, metric: str | None = None, directed: bool | None = None) -> Self:
+        """Check a PyG `Data` and prepare it; the data itself is not changed.
+
+        None: the default metric; directed if the data is.
+        """
         check_kind(data)
-        return cls._prepare(data, lambda: Graph.from_data(data), metric)
+        return cls._prepare(data, lambda: Graph.from_data(data, directed=directed), metric)
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None) -> Self:

@@ -64,6 +64,7 @@ def find_ticket(
     hidden: int = 512,
     task: str | type[Task] = DEFAULT_TASK,
     metric: str | None = None,
+    directed: bool | None = None,
     isolated: bool = True,
     prunable: list[str] | None = None,
     distill: float | None = None,
@@ -90,10 +91,11 @@ def find_ticket(
     if distill is not None:
         budget = replace(budget, distill=distill)
     chosen = make(method, targets=targets, budget=budget, **options)
-    prepared = kind_of(task).from_data(data, metric=metric).to(device)
+    prepared = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
     soft_edges = graph_sparsity > 0
     network = as_network(model, prepared, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
-    return find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=progress).ticket
+    found = find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=progress)
+    return found.ticket.with_config(**({} if directed is None else {"directed": directed}))
 
 
 def find(

@@ -3,7 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,12 @@ class Ticket:
         return lookup(self.config.get("task", DEFAULT))
 
     @property
+    def directed(self) -> bool | None:
+        """What the search was told about its graph; None if the data itself decided."""
+        said: bool | None = self.config.get("directed")
+        return said
+
+    @property
     def graph_sparsity(self) -> float:
         """The share of edges removed, exactly."""
         return self.masks.graph_sparsity
@@ -77,6 +83,10 @@ class Ticket:
     def weight_sparsity(self) -> float:
         """The share of weights removed, exactly."""
         return self.masks.weight_sparsity
+
+    def with_config(self, **more: Any) -> "Ticket":
+        """A copy that says more about where it comes from."""
+        return replace(self, config={**self.config, **more}) if more else self
 
     def save(self, path: str | Path) -> None:
         """Write the ticket; a user's model also gets `init.safetensors` beside it."""
@@ -91,7 +101,7 @@ class Ticket:
 
         ticket = load(Path(path))
         if data is not None:
-            graph = _graph_of(data)
+            graph = _graph_of(data, ticket.directed)
             x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
             ticket.check_graph(graph, x, other_graph=other_graph)
         return ticket
@@ -105,7 +115,7 @@ class Ticket:
 
         The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it.
         """
-        graph = _graph_of(data)
+        graph = _graph_of(data, self.directed)
         self.check_graph(graph, None, other_graph=other_graph)
         columns = torch.arange(data.edge_index.shape[1], device=data.edge_index.device)
         numbered = Graph.from_edge_index(
@@ -138,12 +148,12 @@ class Ticket:
             )
 
 
-def _graph_of(data: object) -> Graph:
+def _graph_of(data: object, directed: bool | None) -> Graph:
     from torch_geometric.data import Data
 
     if not isinstance(data, Data):
         raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
-    return Graph.from_data(data)
+    return Graph.from_data(data, directed=directed)
 
 
 def state_hash(state: Mapping[str, Tensor]) -> str:

@@ -66,6 +66,7 @@ def transfer_ticket(
     budget: Budget | None = None,
     hidden: int = 512,
     metric: str | None = None,
+    directed: bool | None = None,
     device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Ticket:
@@ -74,9 +75,10 @@ def transfer_ticket(
     The edge mask goes along on the same graph, a weight mask where a matrix has the same name and shape. The new
     ticket is trained once, alone from the model's own initial weights; `evaluate` judges it like any other.
     """
-    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"]).to(device)
+    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=directed).to(device)
     network = as_network(model, task, hidden=hidden, seed=seed, soft_edges=False)
-    return transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=progress)
+    made = transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=progress)
+    return made.with_config(**({} if directed is None else {"directed": directed}))
 
 
 def transfer(

@@ -128,7 +128,9 @@ def test_another_graph_only_on_request(cli: Cli, run: Path) -> None:
     result = cli("predict", run, "--dataset", other)
     assert (result.code, "found on another graph" in result.err) == (2, True), result.err
     found = cli("predict", run, "--dataset", other, "--other-graph", "--json")
-    assert found.err == f"warning: {run}: the features differ from those the ticket was found on\n"
+    first, second = found.err.splitlines()
+    assert first == f"warning: {run}: the features differ from those the ticket was found on"
+    assert second.startswith(f"warning: {run}: labels or split are not the search's")
     assert len(found.document["predictions"]) == 80
     wider = cli("predict", run, "--dataset", TINY.replace("16", "17"), "--other-graph")
     assert (wider.code, "reads 16 features of each node (got a graph with 17)" in wider.err) == (2, True)
@@ -212,3 +214,11 @@ def test_labels_that_are_not_the_runs_name_no_class(cli: Cli, tmp_path: Path) ->
     assert cli(*asked, "--out", tmp_path / "all.npz").code == 0
     with np.load(tmp_path / "all.npz") as arrays:
         assert set(arrays) == {"nodes", "classes", "probabilities", "ids"}
+
+
+def test_another_split_is_told(cli: Cli, run: Path) -> None:
+    """What are test nodes now may have been trained on."""
+    assert "warning" not in cli("predict", run).err
+    result = cli("predict", run, "--split-seed", "7")
+    assert result.code == 0
+    assert f"warning: {run}: labels or split are not the search's" in result.err

@@ -10,7 +10,7 @@ from fastglt.cli.shared.tickets import (
     OwnGraph,
     open_ticket,
     refuse_users_model,
-    run_settings,
+    same_split,
     task_of,
     warnings_told,
 )
@@ -48,7 +48,7 @@ def compiled(
     with warnings_told(path):
         task = task_of(ticket, dataset, other_graph=other_graph)
         predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph)
-    names = dataset.names
-    if names is not None and run_settings(file).get("labels_and_split") != task.digests["labels_and_split"]:
+    names, same = dataset.names, same_split(path, file, task)
+    if names is not None and not same:
         names = names._replace(classes=())
     return predictor, task, names

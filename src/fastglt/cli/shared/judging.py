@@ -12,6 +12,7 @@ from fastglt.cli.shared.tickets import (
     open_ticket,
     refuse_users_model,
     run_settings,
+    same_split,
     task_of,
     warnings_told,
 )
@@ -79,12 +80,7 @@ class Loader:
         with warnings_told(path):
             name, task = self._task(ticket, file)
             contest = Contest.prepare(ticket, None, task, fresh_init=self.fresh_init)
-        recorded = run_settings(file).get("labels_and_split")
-        same = None if recorded is None else recorded == task.digests["labels_and_split"]
-        if same is False:
-            what = "labels or split are not the search's, which may have been trained on what are test nodes now"
-            typer.echo(f"warning: {path}: {what}", err=True)
-        return Judged(file=file, dataset=name, contest=contest, same_split=same)
+        return Judged(file=file, dataset=name, contest=contest, same_split=same_split(path, file, task))
 
     def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task]":
         recorded = run_settings(file)

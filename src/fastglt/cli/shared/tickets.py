@@ -57,6 +57,16 @@ def run_settings(file: Path) -> dict[str, Any]:
     return settings
 
 
+def same_split(path: Path, file: Path, task: "Task") -> bool | None:
+    """Whether labels and split are those of the ticket's run; None if nobody knows. If they are not, it is told."""
+    recorded = run_settings(file).get("labels_and_split")
+    same = None if recorded is None else bool(recorded == task.digests["labels_and_split"])
+    if same is False:
+        what = "labels or split are not the search's, which may have been trained on what are test nodes now"
+        typer.echo(f"warning: {path}: {what}", err=True)
+    return same
+
+
 def names_graph(file: Path) -> bool:
     """Whether the run that left a ticket tells which graph to load; a graph from a file has no name."""
     from fastglt.data.named import NAMED
