@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fastglt.masks import Mask, Masks
     from fastglt.methods import Budget, Method, Targets, register
     from fastglt.models import GAT, GCN, GIN
+    from fastglt.studies.compare import Comparison, compare
+    from fastglt.studies.extreme import ExtremeResult, extreme
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
     from fastglt.tickets.transfer import transfer_ticket
@@ -36,6 +38,8 @@ _HOME = {
     "GCN": "models",
     "GIN": "models",
     "Budget": "methods",
+    "Comparison": "studies.compare",
+    "ExtremeResult": "studies.extreme",
     "FastGLTError": "errors",
     "Graph": "graphs",
     "InputError": "errors",
@@ -47,8 +51,10 @@ _HOME = {
     "Targets": "methods",
     "Ticket": "tickets",
     "Verdict": "judge",
+    "compare": "studies.compare",
     "compile_ticket": "deploy",
     "evaluate": "judge",
+    "extreme": "studies.extreme",
     "find_ticket": "tickets.find",
     "register": "methods",
     "set_threads": "kernels",
@@ -60,6 +66,8 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "GCN",
     "GIN",
     "Budget",
+    "Comparison",
+    "ExtremeResult",
     "FastGLTError",
     "Graph",
     "InputError",
@@ -72,8 +80,10 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Ticket",
     "Verdict",
     "__version__",
+    "compare",
     "compile_ticket",
     "evaluate",
+    "extreme",
     "find_ticket",
     "register",
     "set_threads",

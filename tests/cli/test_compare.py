@@ -15,7 +15,7 @@ import pytest
 
 from fastglt.methods import METHODS
 from fastglt.methods.settings.published import PUBLISHED
-from fastglt.runs.local import Outcome
+from fastglt.runs.engine import Outcome
 from fastglt.runs.store import Row, Store
 from tests.conftest import OwnModule
 
@@ -246,7 +246,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_stopped_or_killed_its_workers_stop_with_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
+def test_stopped_or_killed_its_processes_stop_with_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path)
     wait_until(lambda: list(tmp_path.glob("dense-*/checkpoint/dense.part")))
     helpers = children(process.pid)  # they look after the worker, which is their child
@@ -310,7 +310,7 @@ def planned(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         seen.append((runs, self.jobs))
         return [Outcome(run=run, reason="not today") for run in runs]
 
-    monkeypatch.setattr("fastglt.runs.local.Workers.run", nothing)
+    monkeypatch.setattr("fastglt.runs.local.LocalEngine.run", nothing)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> tuple[Any, int, Result]:

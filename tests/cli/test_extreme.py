@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastglt.cli.commands.extreme import _walk
 from fastglt.methods import Targets
+from fastglt.studies.extreme.study import walk_of
 
 from .conftest import SHORT, TINY, Cli
 
@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(
 
 def walk(graph: str | None = None, weight: str | None = None) -> list[Targets]:
     """The first two points that are tried if the first loses."""
-    made = _walk(graph, weight)()
+    made = walk_of(graph, weight)()
     return [next(made), made.send(False)]
 
 

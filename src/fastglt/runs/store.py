@@ -80,6 +80,11 @@ class Entry:
     revision: str | None = field(default=None, compare=False)  # of the code that made it: the store fills it in
 
 
+def default_path() -> Path:
+    """Where finished runs are recorded unless a caller says otherwise: `FASTGLT_STORE`, or a file below runs/."""
+    return Path(os.environ.get("FASTGLT_STORE") or DEFAULT).expanduser()
+
+
 def key_of(settings: Mapping[str, Any]) -> str:
     """A digest of settings: equal inputs, equal key.
 

@@ -1,7 +1,7 @@
-"""One run of a batch, in a process of its own.
+"""One run of a series: the job that every engine has done, and what a process of its own does around it.
 
-It stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that is how
-the process that started it says so, and what happens when that process dies.
+A process stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that is
+how the process that started it says so, and what happens when that process dies.
 """
 
 import contextlib
@@ -26,15 +26,19 @@ _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a small
 Job = Mapping[str, Any]
 
 
-def work(job: Job, stop_pipe: Connection) -> None:
-    """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then."""
+def work(job: Job, stop_pipe: Connection | None = None) -> None:
+    """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then.
+
+    Where there is a pipe, KeyboardInterrupt follows its other end's closing.
+    """
     store = Store(Path(job["store"]))
     experiment = Experiment.from_json(job["experiment"])
     experiment.use_machine()
     prepared = experiment.prepare()
     settings = settings_of(prepared, job["twin"])
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
-    threading.Thread(target=_stop_when_asked, args=(folder, stop_pipe), daemon=True).start()
+    if stop_pipe is not None:
+        threading.Thread(target=_stop_when_asked, args=(folder, stop_pipe), daemon=True).start()
     with folder.open(wait=True) as finished:  # another command may be at the same run
         metrics = _run(prepared, folder, job["twin"]) if finished is None else finished
         keep = store.record if finished is None else store.ensure

@@ -1,9 +1,9 @@
 import pytest
 
-from fastglt.cli.shared.options import build_experiment
 from fastglt.methods import METHODS
 from fastglt.methods.settings.published import PUBLISHED, options_for
 from fastglt.models import BACKBONES
+from fastglt.runs.build import build_experiment
 from tests.helpers import method_of
 
 # UGS's l1 pressure on (edges, weights)
