@@ -287,6 +287,15 @@ BAD = {
     ),
     "no such option": (("--option", "random.ramp=1"), "method 'random' has no option 'ramp'; it takes none"),
     "type": (("--option", "fastglt.ramp=x"), "option 'ramp' of method 'fastglt' must be a number (got 'x')"),
+    "variant": (
+        ("--methods", "fastglt[ramp"),
+        "methods must be names, or NAME[OPTION=VALUE,…] (got 'fastglt[ramp')",
+    ),
+    "same variants": (
+        ("--methods", "fastglt,fastglt[ramp=0.8]"),
+        "methods must differ in name or options (got 'fastglt' and 'fastglt[ramp=0.8]', which are the same)",
+    ),
+    "engine": (("--engine", "cloud"), "unknown engine (got 'cloud'). Known: local"),
     "jobs": (("--jobs", "-1"), "jobs must not be negative (got -1)"),
     "checkpoints": (("--checkpoint-every", "-1"), "checkpoint_every must not be negative (got -1.0)"),
     "dataset": (("--dataset", "corra"), "did you mean 'cora'"),
@@ -340,13 +349,23 @@ def test_published_options_apply_and_give_way(planned: Any, monkeypatch: pytest.
     assert runs[1].experiment.options == {"edge_l1": 0.5, "weight_l1": 0.25}
 
 
+def test_an_option_goes_to_all_variants_whose_own_win(planned: Any) -> None:
+    asked = ("--methods", "fastglt,fastglt[ramp=0.5,start=random]", "--option", "fastglt.ramp=1")
+    runs, _, result = planned("--dataset", TINY, "--hidden", "8", *asked, "--engine", "local", "--seeds", "0")
+    tickets = [run for run in runs if not run.is_dense]
+    assert [run.experiment.options for run in tickets] == [{"ramp": 1.0}, {"ramp": 0.5, "start": "random"}]
+    assert "failed: fastglt[ramp=0.5,start=random] g20 w90 seed 0: not today\n" in result.err
+    assert re.search(r"^fastglt\[ramp=0.5,start=random\] +0 ", result.out, re.MULTILINE)
+
+
 def test_a_config_file_may_hold_lists(planned: Any, tmp_path: Path) -> None:
     (tmp_path / "compare.yaml").write_text(
-        "methods: [fastglt, random]\nseeds: [0, 2]\ngraph_sparsity: [0.1, 0.2]\noption: {fastglt.ramp: 1}\n"
+        "methods: [fastglt, random, 'fastglt[start=random,decay=2]']\nseeds: [0, 2]\ngraph_sparsity: [0.1, 0.2]\noption: {fastglt.ramp: 1}\n"
     )
     runs, _, _ = planned("--dataset", TINY, "--hidden", "8", "--config", "compare.yaml", "--jobs", "3")
     tickets = [run for run in runs if not run.is_dense]
-    assert len(tickets) == 8
+    assert len(tickets) == 12
+    assert {run.method for run in tickets} == {"fastglt", "random", "fastglt[start=random,decay=2]"}
     assert {run.experiment.seed for run in tickets} == {0, 2}
     assert {run.experiment.targets.graph_sparsity for run in tickets} == {0.1, 0.2}
     assert {run.settings["options"].get("ramp") for run in tickets} == {1.0, None}
