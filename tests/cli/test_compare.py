@@ -360,7 +360,8 @@ def test_an_option_goes_to_all_variants_whose_own_win(planned: Any) -> None:
 
 def test_a_config_file_may_hold_lists(planned: Any, tmp_path: Path) -> None:
     (tmp_path / "compare.yaml").write_text(
-        "methods: [fastglt, random, 'fastglt[start=random,decay=2]']\nseeds: [0, 2]\ngraph_sparsity: [0.1, 0.2]\noption: {fastglt.ramp: 1}\n"
+        "methods: [fastglt, random, 'fastglt[start=random,decay=2]']\n"
+        "seeds: [0, 2]\ngraph_sparsity: [0.1, 0.2]\noption: {fastglt.ramp: 1}\n"
     )
     runs, _, _ = planned("--dataset", TINY, "--hidden", "8", "--config", "compare.yaml", "--jobs", "3")
     tickets = [run for run in runs if not run.is_dense]

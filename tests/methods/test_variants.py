@@ -47,7 +47,7 @@ BAD = {
     "type": ("fastglt[ramp=steep]", r"option 'ramp' of method 'fastglt' must be a number \(got 'steep'\)"),
     "same": (
         "fastglt[ramp=1],fastglt[ramp=1]",
-        r"got 'fastglt\[ramp=1\]' and 'fastglt\[ramp=1\]', which are the same",
+        r"got 'fastglt\[ramp=1\]' and 'fastglt\[ramp=1\]', which are",
     ),
 }
 
@@ -69,9 +69,7 @@ def test_equal_options_are_refused_whatever_they_were_called() -> None:
     budget, targets = Budget(), Targets()
     plain, same, other = (make("fastglt", targets=targets, budget=budget, ramp=ramp) for ramp in (0.8, 0.8, 1.0))
     check_differ([("fastglt", plain), ("fastglt[ramp=1]", other)])
-    with pytest.raises(
-        InputError, match=r"must differ in name or options \(got 'fastglt' and 'fastglt\[ramp=0.8\]'"
-    ):
+    with pytest.raises(InputError, match=r"differ in name or options \(got 'fastglt' and 'fastglt\[ramp=0.8\]'"):
         check_differ([("fastglt", plain), ("fastglt[ramp=1]", other), ("fastglt[ramp=0.8]", same)])
 
 

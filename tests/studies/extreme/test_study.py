@@ -63,15 +63,16 @@ def test_the_command_finds_all_finished_and_says_the_same(
 
 
 def test_nothing_is_confirmed_where_nobody_asks() -> None:
-    given = {"weight_sparsity": "0.5:0.6:0.1", "graph_sparsity": 0, "seeds": [0, 1]}
     found = fastglt.extreme(
         TINY,
         methods="random",
-        **given,
+        graph_sparsity=0,
+        weight_sparsity="0.5:0.6:0.1",
+        seeds=[0, 1],
         fresh_seeds=(),
         hidden=8,
         budget=BUDGET,
-        jobs=2,  # type: ignore[arg-type]
+        jobs=2,
     )
     assert found.document()["fresh_seeds"] == ()
     assert {answer.confirmation for answer in found.answers} <= {None}
