@@ -372,9 +372,10 @@ class TestDefaults:
         def stop(network: Any, task: Any, method: Method, **rest: Any) -> None:
             raise Resolved(method)
 
-        with monkeypatch.context() as patch, pytest.raises(Resolved) as stopped:
+        with monkeypatch.context() as patch:
             patch.setattr("fastglt.tickets.find.find", stop)
-            find_ticket(*arguments, **choices)
+            with pytest.raises(Resolved) as stopped:
+                find_ticket(*arguments, **choices)
         found = stopped.value.args[0]
         assert isinstance(found, Method)
         return found
