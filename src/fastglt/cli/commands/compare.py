@@ -58,8 +58,8 @@ def compare(
 
     with told_how_to_go_on():
         results = run(
-            **setup.arguments,
-            **many.arguments(methods),
+            **setup.as_arguments,
+            **many.as_arguments(methods),
             graph_sparsity=graph_sparsity,
             weight_sparsity=weight_sparsity,
             seeds=seeds,

@@ -76,8 +76,8 @@ def extreme(
 
     with told_how_to_go_on():
         result = run(
-            **setup.arguments,
-            **many.arguments(methods),
+            **setup.as_arguments,
+            **many.as_arguments(methods),
             graph_sparsity=graph_sparsity,
             weight_sparsity=weight_sparsity,
             rules=rule,

@@ -44,7 +44,7 @@ class Setup:
             require("be positive", distill_weight=weight)
 
     @property
-    def arguments(self) -> dict[str, Any]:
+    def as_arguments(self) -> dict[str, Any]:
         """What `fastglt.compare` and `fastglt.extreme` are called with."""
         values = asdict(self)
         budget = given({name: values.pop(name) for name in _TRAINING})
@@ -57,7 +57,7 @@ class Setup:
         """A method's run in this setup."""
         from fastglt.runs.build import build_experiment
 
-        values = self.arguments
+        values = self.as_arguments
         training, weight = values.pop("budget"), values.pop("distill")
         return build_experiment(
             training={**training, **given({"distill": weight})},
@@ -94,7 +94,7 @@ class Many:
     quiet: arguments.Quiet = False
     json_output: arguments.AsJson = False
 
-    def arguments(self, methods: str) -> dict[str, Any]:
+    def as_arguments(self, methods: str) -> dict[str, Any]:
         """What `fastglt.compare` and `fastglt.extreme` are called with, for some methods."""
         return {
             "methods": methods,
