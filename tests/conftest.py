@@ -49,6 +49,21 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def real() -> Callable[[str], Path]:
+    """The folder of real raw files, for tests that name a set in it; they skip where it is absent."""
+    root = os.environ.get("FASTGLT_DATA")
+
+    def find(folder: str) -> Path:
+        if not root:
+            pytest.skip("FASTGLT_DATA does not name a folder of real datasets")
+        if not (Path(root) / folder / "raw").is_dir():
+            pytest.skip(f"FASTGLT_DATA has no {folder}")
+        return Path(root).resolve()
+
+    return find
+
+
 OwnModule = Callable[[str, str], Path]
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fastglt.methods import Budget, Method, Targets
     from fastglt.models import GAT, GCN, GIN
     from fastglt.registration import register
+    from fastglt.studies.compare import Comparison, compare
+    from fastglt.studies.extreme import ExtremeResult, extreme
     from fastglt.tasks import Metric, NodeTask, Task
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
@@ -38,6 +40,8 @@ _HOME = {
     "GCN": "models",
     "GIN": "models",
     "Budget": "methods",
+    "Comparison": "studies.compare",
+    "ExtremeResult": "studies.extreme",
     "FastGLTError": "errors",
     "Graph": "graphs",
     "InputError": "errors",
@@ -52,8 +56,10 @@ _HOME = {
     "Task": "tasks",
     "Ticket": "tickets",
     "Verdict": "judge",
+    "compare": "studies.compare",
     "compile_ticket": "deploy",
     "evaluate": "judge",
+    "extreme": "studies.extreme",
     "find_ticket": "tickets.find",
     "register": "registration",
     "set_threads": "kernels",
@@ -65,6 +71,8 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "GCN",
     "GIN",
     "Budget",
+    "Comparison",
+    "ExtremeResult",
     "FastGLTError",
     "Graph",
     "InputError",
@@ -80,8 +88,10 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Ticket",
     "Verdict",
     "__version__",
+    "compare",
     "compile_ticket",
     "evaluate",
+    "extreme",
     "find_ticket",
     "register",
     "set_threads",

@@ -11,7 +11,7 @@ from fastglt import Ticket
 from fastglt.runs.store import Store
 from tests.cli.conftest import SHORT, TINY, Cli
 
-BATCH = ("--dataset", TINY, *SHORT, "--methods", "random", "--jobs", "2", "--quiet", "--distill")
+MANY = ("--dataset", TINY, *SHORT, "--methods", "random", "--jobs", "2", "--quiet", "--distill")
 
 
 def scores(metrics: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_a_dry_run_counts_all_four_trainings(find: Cli, tmp_path: Path) -> None:
 
 
 def test_compared(cli: Cli, find: Cli, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = ("compare", *BATCH, "--seeds", "0,1")
+    ask = ("compare", *MANY, "--seeds", "0,1")
     found = cli(*ask, "--out", tmp_path / "out", "--json", "--csv", tmp_path / "runs.csv")
     assert found.code == 0, found.err
     document = found.document
@@ -92,7 +92,7 @@ def test_taken_from_the_store_of_find(
 ) -> None:
     """One command makes a ticket and its twins in one folder, the other in three: the same entries."""
     whole = find("--method", "random", "--distill", "--json", "--quiet", "--out", tmp_path / "find").document
-    ask = ("compare", *BATCH, "--seeds", "0", "--json")
+    ask = ("compare", *MANY, "--seeds", "0", "--json")
     with monkeypatch.context() as patch:
         patch.setattr("fastglt.runs.local._Process", None)
         reused = cli(*ask, "--out", tmp_path / "out").document
@@ -136,7 +136,7 @@ def test_judged(cli: Cli, find: Cli, tmp_path: Path, store: Path) -> None:
 def test_the_extreme_is_confirmed_against_both(cli: Cli, tmp_path: Path) -> None:
     grid = ("--graph-sparsity", "0", "--weight-sparsity", "0.1,0.2", "--rule", "plain", "--score", "search")
     seeds = ("--seeds", "0", "--fresh-seeds", "5,6", "--out", tmp_path / "out")
-    found = cli("extreme", *BATCH, *grid, *seeds, "--json")
+    found = cli("extreme", *MANY, *grid, *seeds, "--json")
     assert found.code == 0, found.err
     (answer,) = found.document["answers"]
     first, second = answer["confirmation_on_test"], answer["confirmation_on_test_distilled"]
@@ -144,7 +144,7 @@ def test_the_extreme_is_confirmed_against_both(cli: Cli, tmp_path: Path) -> None
     if answer["weight_sparsity"] is not None:
         assert first["ticket_scores"] == second["ticket_scores"]
         assert answer["confirmed_distilled"] == second["plain_winning"]
-    assert "confirmed too" in cli("extreme", *BATCH, *grid, *seeds).out
+    assert "confirmed too" in cli("extreme", *MANY, *grid, *seeds).out
 
 
 @pytest.mark.parametrize("command", ["find", "compare", "extreme"])

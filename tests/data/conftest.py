@@ -1,5 +1,3 @@
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,18 +11,3 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("FASTGLT_DATA", raising=False)
     monkeypatch.setenv("no_proxy", "*")
     return folder
-
-
-@pytest.fixture(scope="session")
-def real(request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """The folder of real raw files, for tests that name a set in it; they skip where it is absent."""
-    root = os.environ.get("FASTGLT_DATA")
-
-    def find(folder: str) -> Path:
-        if not root:
-            pytest.skip("FASTGLT_DATA does not name a folder of real datasets")
-        if not (Path(root) / folder / "raw").is_dir():
-            pytest.skip(f"FASTGLT_DATA has no {folder}")
-        return Path(root).resolve()
-
-    return find

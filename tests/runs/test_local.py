@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fastglt.runs.local import Workers
-from fastglt.methods import (Budget)
+from fastglt.methods import Budget
+from fastglt.runs.local import LocalEngine
 from fastglt.runs.run_folder import RunFolder
 from tests.conftest import OwnModule
 
@@ -69,16 +69,16 @@ REASONS = [
 ]
 
 
-def workers_of(folder: Path, jobs: int, **choices: Any) -> Workers:
+def engine_of(folder: Path, jobs: int, **choices: Any) -> LocalEngine:
     given = {"logs": folder / "logs", "store": folder / "store.sqlite", "command": "compare"}
-    return Workers(jobs, **{**given, **choices})
+    return LocalEngine(jobs, **{**given, **choices})
 
 
 def test_as_many_at_a_time_as_asked_for(tmp_path: Path, own_module: OwnModule) -> None:
     own_module("together", TOGETHER)
     runs = runs_of(tmp_path / "out", *(experiment("together:Together", seed) for seed in (0, 1)))
     tickets = [run for run in runs if not run.is_dense]
-    outcomes = list(workers_of(tmp_path, 2).run(tickets))
+    outcomes = list(engine_of(tmp_path, 2).run(tickets))
     assert [outcome.reason for outcome in outcomes] == ["", ""]
     assert {outcome.run.folder for outcome in outcomes} == {run.folder for run in tickets}
     assert all(outcome.metrics == outcome.run.result() is not None for outcome in outcomes)
@@ -93,7 +93,7 @@ def test_what_a_command_that_was_killed_has_left_goes(tmp_path: Path) -> None:
     logs[0].parent.mkdir()
     for log in logs:
         log.touch()
-    assert [outcome.reason for outcome in workers_of(tmp_path, 1).run([run])] == [""]
+    assert [outcome.reason for outcome in engine_of(tmp_path, 1).run([run])] == [""]
     assert list(logs[0].parent.iterdir()) == logs[1:], "that of another run may still be wanted"
 
 
@@ -102,7 +102,7 @@ def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: P
     seeds = range(len(REASONS) + 1)
     runs = runs_of(tmp_path / "out", *(experiment("fails:Fails", seed) for seed in seeds))
     tickets = [run for run in runs if not run.is_dense]
-    outcomes = {outcome.run.folder: outcome for outcome in workers_of(tmp_path, 2).run(tickets)}
+    outcomes = {outcome.run.folder: outcome for outcome in engine_of(tmp_path, 2).run(tickets)}
     log = tmp_path / "logs" / f"{tickets[0].folder.name}-{os.getpid()}.txt"
     assert [outcomes[run.folder].reason for run in tickets] == [*(text.format(log=log) for text in REASONS), ""]
     assert [outcomes[run.folder].metrics is None for run in tickets] == [True] * len(REASONS) + [False]
@@ -114,38 +114,38 @@ def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
     """Also within a run: from its last checkpoint."""
     budget = Budget(oneshot_epochs=50, denoise_epochs=250)
     runs = [run for run in runs_of(tmp_path, experiment(budget=budget), experiment(seed=1)) if not run.is_dense]
-    workers = workers_of(tmp_path, 1, checkpoint_every=0)
+    engine = engine_of(tmp_path, 1, checkpoint_every=0)
     part = runs[0].folder / "checkpoint" / "search.part"
 
     def stop_once_it_is_on_its_way() -> None:
         while not part.exists():
             time.sleep(0.01)
-        workers.stop = True
+        engine.stop = True
 
     watcher = threading.Thread(target=stop_once_it_is_on_its_way)
     watcher.start()
     with pytest.raises(KeyboardInterrupt, match="0 of 2 runs"):
-        list(workers.run(runs))
+        list(engine.run(runs))
     watcher.join()
     assert part.exists()
     assert not runs[1].folder.exists()
     assert not (tmp_path / "logs").exists()
-    outcomes = list(workers_of(tmp_path, 1).run(runs))
+    outcomes = list(engine_of(tmp_path, 1).run(runs))
     assert [outcome.metrics is not None for outcome in outcomes] == [True, True]
 
 
 def test_a_stop_that_comes_with_the_last_run_still_stops(tmp_path: Path) -> None:
-    workers = workers_of(tmp_path, 1)
-    outcomes = workers.run(runs_of(tmp_path, experiment())[:1])
+    engine = engine_of(tmp_path, 1)
+    outcomes = engine.run(runs_of(tmp_path, experiment())[:1])
     assert next(outcomes).metrics is not None
-    workers.stop = True  # what would have followed must not start
+    engine.stop = True  # what would have followed must not start
     with pytest.raises(KeyboardInterrupt, match="1 of 1 runs"):
         next(outcomes)
 
 
 def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment(), experiment(seed=1, budget=Budget(denoise_epochs=100_000)))
-    outcomes = workers_of(tmp_path, 2).run([runs[0], runs[-1]])
+    outcomes = engine_of(tmp_path, 2).run([runs[0], runs[-1]])
     assert next(outcomes).run == runs[0]
     outcomes.close()  # type: ignore[attr-defined]
     with RunFolder(runs[-1].folder, runs[-1].settings).open() as finished:  # its lock is free again
@@ -156,14 +156,14 @@ def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
 OTHER = """
 import json, sys
 from pathlib import Path
-from fastglt.runs.local import Workers
+from fastglt.runs.local import LocalEngine
 from tests.runs.examples import experiment, runs_of
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    workers = Workers(1, logs=folder / "logs", store=folder / "store.sqlite", command="compare")
+    engine = LocalEngine(1, logs=folder / "logs", store=folder / "store.sqlite", command="compare")
     runs = runs_of(folder / "out", *(experiment(seed=seed) for seed in range(3)))
-    print(json.dumps([outcome.reason for outcome in workers.run(runs)]))
+    print(json.dumps([outcome.reason for outcome in engine.run(runs)]))
 """
 
 
@@ -194,5 +194,5 @@ class Threads(RandomPruning):
 def test_a_run_has_the_threads_it_was_given(tmp_path: Path, own_module: OwnModule) -> None:
     own_module("threads", THREADS)
     runs = [run for run in runs_of(tmp_path, experiment("threads:Threads", threads=1)) if not run.is_dense]
-    assert [outcome.reason for outcome in workers_of(tmp_path, 1).run(runs)] == [""]
+    assert [outcome.reason for outcome in engine_of(tmp_path, 1).run(runs)] == [""]
     assert Path("threads").read_text() == "1"

@@ -1,5 +1,8 @@
 import json
 import pickle
+import shutil
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,9 +11,15 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch_geometric.datasets import Planetoid
+from torch_geometric.transforms import NormalizeFeatures
 
 from fastglt import GAT, GCN, GIN, Budget, InputError, Ticket, compile_ticket, evaluate, find_ticket
-from fastglt.methods import Targets, make
+from fastglt.cli import main
+from fastglt.cli.shared.setup import Setup
+from fastglt.graphs.graph import Graph
+from fastglt.methods import Method, Targets, make
+from fastglt.methods.settings.graphs import GRAPHS
 from fastglt.models import PyGNetwork
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.find import Found, find
@@ -233,7 +242,7 @@ def test_method_options_are_passed_on() -> None:
         ({"model": 3}, r"a name or a torch.nn.Module \(got int\)"),
         ({"model": nn.Linear(FEATURES, CLASSES)}, "at least one MessagePassing layer"),
         ({"model": GCN(FEATURES + 1, 8, CLASSES)}, r"must take 6 features \(got 7\)"),
-        ({"model": GCN(FEATURES, 8, CLASSES - 1)}, r"tell 3 classes apart \(got 2\)"),
+        ({"model": GCN(FEATURES, 8, CLASSES - 1)}, r"give 3 outputs for each node \(got 2\)"),
         (
             {"model": GCN(FEATURES, 8, CLASSES).double()},
             r"single precision \(got 'layer1.weight' as torch.float64\)",
@@ -367,3 +376,89 @@ def test_a_graph_can_be_called_undirected_and_its_ticket_remembers(tmp_path: Pat
     }
     assert len({tuple(sorted(pair)) for pair in kept.T.tolist()}) == 48
     assert evaluate(loaded, seeded(USER_MODELS["GCN"]), data, seeds=[0]).n == 1
+
+
+class Resolved(Exception):
+    """What a search would be given."""
+
+
+class TestDefaults:
+    """`find_ticket` searches as `fastglt find` does, where nobody says otherwise."""
+
+    def method_of_a_call(self, monkeypatch: pytest.MonkeyPatch, *arguments: Any, **choices: Any) -> Method:
+        """The method, with budget and options, that a call would search with."""
+
+        def stop(network: Any, task: Any, method: Method, **rest: Any) -> None:
+            raise Resolved(method)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("fastglt.tickets.find.find", stop)
+            with pytest.raises(Resolved) as stopped:
+                find_ticket(*arguments, **choices)
+        found = stopped.value.args[0]
+        assert isinstance(found, Method)
+        return found
+
+    def method_of_the_command(self, dataset: str, model: str, method: str) -> Method:
+        setup = Setup(dataset=dataset, model=model)
+        targets = Targets(graph_sparsity=0.2, weight_sparsity=0.9)
+        return setup.experiment(method=method, options={}, targets=targets, seed=0, threads=1).make_method()
+
+    @pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
+    @pytest.mark.parametrize("method", ["fastglt", "ugs", "wdglt"])
+    def test_a_graph_of_the_paper_takes_the_published_settings(
+        self, monkeypatch: pytest.MonkeyPatch, model: str, method: str
+    ) -> None:
+        data = toy_data()
+        monkeypatch.setitem(GRAPHS, Graph.from_data(data).fingerprint, "citeseer")
+        found = self.method_of_a_call(monkeypatch, model, data, method=method, hidden=8)
+        assert found == self.method_of_the_command("citeseer", model, method)
+        ours = {"gcn": GCN, "gin": GIN, "gat": GAT}[model](FEATURES, 8, CLASSES)
+        assert found == self.method_of_a_call(monkeypatch, ours, data, method=method)
+
+    def test_other_graphs_and_models_take_the_defaults(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        data = toy_data()
+        found = self.method_of_a_call(monkeypatch, "gcn", data, method="ugs", hidden=8)
+        assert found == self.method_of_the_command("digits", "gcn", "ugs")
+        monkeypatch.setitem(GRAPHS, Graph.from_data(data).fingerprint, "citeseer")
+        users = self.method_of_a_call(monkeypatch, seeded(USER_MODELS["GCN"]), data, method="ugs")
+        assert users == found
+
+    def test_what_the_caller_gives_wins(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        data = toy_data()
+        monkeypatch.setitem(GRAPHS, Graph.from_data(data).fingerprint, "cora")
+        given = {"budget": {"lr": 0.02}, "distill": 2.0, "edge_l1": 0.5, "hidden": 8}
+        found = self.method_of_a_call(monkeypatch, "gat", data, method="ugs", **given)
+        assert found.budget == Budget(oneshot_epochs=30, denoise_epochs=600, interval=10, lr=0.02, distill=2.0)
+        assert (found.options["edge_l1"], found.options["weight_l1"]) == (0.5, 1e-3)
+        assert self.method_of_a_call(monkeypatch, "gat", data, hidden=8, budget=QUICK).budget == QUICK
+
+    def planetoid(self, real: Callable[[str], Path], folder: Path) -> Any:
+        """PyG's own Cora, as users have it."""
+        shutil.copytree(real("planetoid/Cora") / "planetoid" / "Cora" / "raw", folder / "Cora" / "raw")
+        return Planetoid(str(folder), "Cora", transform=NormalizeFeatures())[0]
+
+    def test_pygs_cora_takes_the_budget_that_the_command_takes(
+        self, monkeypatch: pytest.MonkeyPatch, real: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        data = self.planetoid(real, tmp_path)
+        found = self.method_of_a_call(monkeypatch, "gat", data, hidden=8)
+        assert found == self.method_of_the_command("cora", "gat", "fastglt")
+        assert (found.budget.oneshot_epochs, found.budget.denoise_epochs) == (30, 600)
+
+    def test_pygs_cora_gives_the_ticket_of_the_command(
+        self, monkeypatch: pytest.MonkeyPatch, real: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        data = self.planetoid(real, tmp_path)
+        ticket = find_ticket("gcn", data, seed=3, hidden=16, budget={"oneshot_epochs": 2, "denoise_epochs": 4})
+        words = ["--dataset", "cora", "--seed", "3", "--hidden", "16", "--oneshot-epochs", "2"]
+        words += ["--denoise-epochs", "4", "--threads", "1", "--quiet", "--store", str(tmp_path / "store.sqlite")]
+        monkeypatch.setattr(sys, "argv", ["fastglt", "find", *words, "--out", str(tmp_path / "run")])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        other = Ticket.load(tmp_path / "run" / "ticket.safetensors", data)
+        assert ticket.masks == other.masks
+        assert ticket.weights.keys() == other.weights.keys()
+        assert all(torch.equal(value, other.weights[name]) for name, value in ticket.weights.items())
+        assert dict(ticket.config) == dict(other.config)

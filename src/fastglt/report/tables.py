@@ -1,6 +1,7 @@
 """Tables for people that are as wide as they need to be: a terminal wraps, nothing is cut off."""
 
-from collections.abc import Collection
+import io
+from collections.abc import Callable, Collection
 
 from rich import box
 from rich.console import Console
@@ -17,7 +18,7 @@ def empty_table(*headings: str, left: Collection[str] = ("method",)) -> Table:
 
 def print_wide(title: str, table: Table, console: Console) -> None:
     """Print a table below its title, and an empty line."""
-    console.print(title, style="italic", highlight=False, soft_wrap=True)
+    console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
     print_table(table, console)
     console.print()
 
@@ -28,3 +29,10 @@ def print_table(table: Table, console: Console) -> None:
     before, console.width = console.width, max(console.width, wide)
     console.print(table, highlight=False)
     console.width = before
+
+
+def as_plain_text(show: Callable[[Console], None]) -> str:
+    """What is shown on a console as text without colours, and without the last end of line."""
+    text = io.StringIO()
+    show(Console(file=text, force_terminal=False, force_jupyter=False, color_system=None))
+    return text.getvalue().removesuffix("\n")

@@ -8,23 +8,23 @@ from typing import Any
 
 import torch
 
-from fastglt import (__version__, kernels)
+from fastglt import __version__, kernels
 from fastglt.data import Dataset, load
-from fastglt.training.distillation import Teacher
 from fastglt.errors import require, unknown_name
-from fastglt.tickets.find import check_targets, find
-from fastglt.tickets.networks import as_network
-from fastglt.methods import (Budget, FixedMasks, Method, Targets, make)
-from fastglt.runs.summary import metrics_of, phase_metrics
+from fastglt.methods import Budget, FixedMasks, Method, Targets, make
 from fastglt.models import BACKBONES, Backbone, Network
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.runs.run_folder import RunFolder
+from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import keep_freed_memory
-from fastglt.runs.run_folder import RunFolder
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Task, known_metric, lookup, task_settings
 from fastglt.tasks.base import metric_of
+from fastglt.tickets.find import check_targets, find
+from fastglt.tickets.networks import as_network
+from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
 
 
@@ -171,9 +171,7 @@ class Prepared:
         who does.
         """
         weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_outputs)
-        ignorant = Teacher(
-            outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight
-        )
+        ignorant = Teacher(outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight)
         teacher = ignorant if weight > 0 else None
         training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
         method.begin(training)

@@ -1,36 +1,30 @@
-"""The processes of a batch: so many at a time, stopped cleanly, and one that dies takes no other with it."""
+"""Runs in processes of this machine: so many at a time, stopped cleanly; one that dies takes no other with it."""
 
 import contextlib
 import glob
 import multiprocessing
 import os
 import signal
+import sys
 import time
+import types
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from fastglt.errors import FastGLTError, InputError
+from fastglt.methods import lookup
+from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import STOPPED, Run
-from fastglt.errors import FastGLTError
+from fastglt.system.plugins import is_ours
 from fastglt.system.storage import disk_errors
 
 _LOOK_EVERY = 0.05  # seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a run ended: with metrics, or with the reason why there are none."""
-
-    run: Run
-    metrics: Mapping[str, Any] | None = None
-    reason: str = ""
-    place: str | None = None  # the folder it is in, where another command made it
-
-
-class Workers:
+class LocalEngine:
     """Runs in processes of their own, each of which records its run; what it prints is kept if it fails."""
 
     def __init__(self, jobs: int, *, logs: Path, store: Path, command: str, checkpoint_every: float = 10.0) -> None:
@@ -40,6 +34,7 @@ class Workers:
 
     def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
         """Outcomes as they come in; KeyboardInterrupt if runs were stopped."""
+        _refuse_what_only_this_process_has(runs)
         waiting, running, ended = deque(runs), list[_Process](), 0
         try:
             while running or (waiting and not self.stop):
@@ -73,7 +68,8 @@ class _Process:
         server.set_forkserver_preload(["fastglt.runs.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
         self._process = server.Process(target=_start, args=(run.job(**job_settings), theirs, str(self._log)))
-        self._process.start()
+        with _main_module_hidden():
+            self._process.start()
         theirs.close()
 
     @property
@@ -102,6 +98,30 @@ class _Process:
             return Outcome(run=self._run, metrics=self._run.result())
         except FastGLTError as error:
             return Outcome(run=self._run, reason=str(error))
+
+
+@contextlib.contextmanager
+def _main_module_hidden() -> Iterator[None]:
+    """Let a process start that does not run the caller's script first.
+
+    multiprocessing imports the main module in every process. A script without ``if __name__ == "__main__"`` would
+    begin there all over again, and a run has no use for it.
+    """
+    before, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _refuse_what_only_this_process_has(runs: Sequence[Run]) -> None:
+    """A method that was defined at a prompt, or in the script itself, cannot be found by a run's process."""
+    for run in runs:
+        asked = run.experiment.method
+        if ":" not in asked and not is_ours(method := lookup(asked)):
+            rule = f"method '{asked}' must be in a module that other processes can import"
+            remedy = "put its class into a file of its own, and import it from there"
+            raise InputError(f"{rule} (got one from {method.__module__}); {remedy}")
 
 
 def _start(job: Mapping[str, Any], stop_pipe: Connection, log: str) -> None:

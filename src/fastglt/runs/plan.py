@@ -1,16 +1,17 @@
-"""What a batch consists of: the dense twins of every seed, and a ticket for every experiment."""
+"""What a series of runs consists of: the dense twins of every seed, and a ticket for every experiment."""
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
-from fastglt.tickets.phases import DENSE, DISTILLED
 from fastglt.runs.run_folder import RunFolder, settings_digest
 from fastglt.runs.store import Entry, key_of
+from fastglt.tickets.phases import DENSE, DISTILLED
 
 OURS = "FASTGLT_"  # how the names of our environment variables begin
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
@@ -23,7 +24,7 @@ class Run:
     A distilled ticket, and a distilled twin, train their teacher themselves.
     """
 
-    method: str  # its name; a twin's stands where a ticket has its method
+    method: str  # its name, or its variant's label; a twin's stands where a ticket has its method
     experiment: Experiment
     settings: Mapping[str, Any]  # all that decides the result
     folder: Path
@@ -65,14 +66,27 @@ class Run:
 
     @classmethod
     def of(
-        cls, prepared: Prepared, out: Path, *, twin: str | None, twins: Mapping[str, Path] | None = None
+        cls,
+        prepared: Prepared,
+        out: Path,
+        *,
+        twin: str | None,
+        twins: Mapping[str, Path] | None = None,
+        label: str | None = None,
     ) -> "Run":
-        """The run that prepared things make: one of the ticket's twins or, without a name, the ticket."""
+        """The run that prepared things make: one of the ticket's twins or, without a name, the ticket.
+
+        A label is what people read instead of the method's name; the folder goes by the name.
+        """
         experiment, settings, method = prepared.experiment, settings_of(prepared, twin), prepared.method.name
         words = _words(method, experiment) if twin is None else [twin]
         name = "-".join([*words, f"s{experiment.seed}", settings_digest(settings)])
         return cls(
-            method=twin or method, experiment=experiment, settings=settings, folder=out / name, twins=twins or {}
+            method=twin or label or method,
+            experiment=experiment,
+            settings=settings,
+            folder=out / name,
+            twins=twins or {},
         )
 
 
@@ -88,18 +102,19 @@ def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:
     return {**prepared.settings, "dense": False} if twin is None else prepared.twins[twin]
 
 
-def plan(experiments: Sequence[Experiment], out: Path) -> list[Run]:
+def plan(experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = ()) -> list[Run]:
     """All runs, all twins before the first of their tickets, with everything checked that can be without training.
 
-    The experiments differ in method, targets, budget and seed alone. A folder's name has a digest of the settings,
-    so whatever is changed, nothing of another batch is used or overwritten.
+    The experiments differ in method, targets, budget and seed alone; `labels` may say what their tickets are
+    called. A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used or
+    overwritten.
     """
     runs: dict[Path, Run] = {}
     prepared: Prepared | None = None
-    for experiment in experiments:
+    for experiment, label in zip_longest(experiments, labels):
         prepared = experiment.prepare(like=prepared)
         twins = {name: Run.of(prepared, out, twin=name) for name in prepared.twins}
         folders = {name: run.folder for name, run in twins.items()}
-        for run in (*twins.values(), Run.of(prepared, out, twin=None, twins=folders)):
+        for run in (*twins.values(), Run.of(prepared, out, twin=None, twins=folders, label=label)):
             runs.setdefault(run.folder, run)
     return list(runs.values())

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastglt.system import provenance
 from fastglt.errors import InputError
+from fastglt.system import provenance
 from fastglt.system.storage import disk_errors
 
 VERSION = 1
@@ -78,6 +78,11 @@ class Entry:
     folder: str | None = None  # both absolute paths
     ticket: str | None = None
     revision: str | None = field(default=None, compare=False)  # of the code that made it: the store fills it in
+
+
+def default_path() -> Path:
+    """Where finished runs are recorded unless a caller says otherwise: `FASTGLT_STORE`, or a file below runs/."""
+    return Path(os.environ.get("FASTGLT_STORE") or DEFAULT).expanduser()
 
 
 def key_of(settings: Mapping[str, Any]) -> str:

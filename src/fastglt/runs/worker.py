@@ -1,7 +1,7 @@
-"""One run of a batch, in a process of its own.
+"""One run of a series: the job that every engine has done, and what a process of its own does around it.
 
-It stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that is how
-the process that started it says so, and what happens when that process dies.
+A process stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that
+is how the process that started it says so, and what happens when that process dies.
 """
 
 import contextlib
@@ -13,28 +13,32 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastglt.runs.plan import OURS, STOPPED, settings_of
-from fastglt.runs.entries import entry_of
 from fastglt.errors import FastGLTError
+from fastglt.runs.entries import entry_of
 from fastglt.runs.experiment import Experiment, Prepared
-from fastglt.tickets.phases import DISTILLED
-from fastglt.system.process import is_out_of_memory
+from fastglt.runs.plan import OURS, STOPPED, settings_of
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.store import Store
+from fastglt.system.process import is_out_of_memory
+from fastglt.tickets.phases import DISTILLED
 
 _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
 Job = Mapping[str, Any]
 
 
-def work(job: Job, stop_pipe: Connection) -> None:
-    """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then."""
+def work(job: Job, stop_pipe: Connection | None = None) -> None:
+    """Find a ticket, or train a dense twin, unless that has been done already; it is in the store then.
+
+    Where there is a pipe, KeyboardInterrupt follows its other end's closing.
+    """
     store = Store(Path(job["store"]))
     experiment = Experiment.from_json(job["experiment"])
     experiment.use_machine()
     prepared = experiment.prepare()
     settings = settings_of(prepared, job["twin"])
     folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
-    threading.Thread(target=_stop_when_asked, args=(folder, stop_pipe), daemon=True).start()
+    if stop_pipe is not None:
+        threading.Thread(target=_stop_when_asked, args=(folder, stop_pipe), daemon=True).start()
     with folder.open(wait=True) as finished:  # another command may be at the same run
         metrics = _run(prepared, folder, job["twin"]) if finished is None else finished
         keep = store.record if finished is None else store.ensure

@@ -39,6 +39,24 @@ def load_class(place: str, what: str) -> Any:
     return found
 
 
+def is_ours(kind: type) -> bool:
+    """Whether a class comes with fastglt."""
+    return kind.__module__.partition(".")[0] == _PACKAGE
+
+
+def place_of(kind: type) -> str | None:
+    """Where another process finds a class, as ``module:Class``; None for one of a script's own, or of a prompt's.
+
+    >>> from fractions import Fraction
+    >>> place_of(Fraction)
+    'fractions:Fraction'
+    """
+    found: Any = None if kind.__module__ == "__main__" else sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return f"{kind.__module__}:{kind.__qualname__}" if found is kind else None
+
+
 def check_subclass(kind: Any, base: type, what: str) -> None:
     """Refuse what is no class that extends `base`, or leaves something of it undefined, or has no proper name."""
     if not (inspect.isclass(kind) and issubclass(kind, base)):
@@ -72,11 +90,7 @@ def code_digest(kind: type, base: type) -> str | None:
     Comments and layout do not count, nor does what the class's file imports.
     """
     digest = hashlib.sha256()
-    files = [
-        inspect.getsourcefile(part)
-        for part in kind.__mro__
-        if issubclass(part, base) and part.__module__.partition(".")[0] != _PACKAGE
-    ]
+    files = [inspect.getsourcefile(part) for part in kind.__mro__ if issubclass(part, base) and not is_ours(part)]
     for file in files:
         digest.update(ast.dump(ast.parse(Path(file).read_text())).encode() if file else b"")
     return digest.hexdigest() if files else None

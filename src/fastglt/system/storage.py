@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,15 @@ _REASONS = {
 def cache_folder() -> Path:
     """Where downloads and measurements are kept: `FASTGLT_CACHE`, or the platform's own place for caches."""
     return Path(os.environ.get("FASTGLT_CACHE") or user_cache_dir("fastglt")).expanduser()
+
+
+def as_file_name(dataset: str) -> str:
+    """A dataset's name as a part of a folder's.
+
+    >>> as_file_name("my/graph.npz"), as_file_name("synthetic:nodes=60")
+    ('my_graph.npz', 'synthetic')
+    """
+    return re.sub(r"[^\w.-]", "_", dataset.partition(":")[0])
 
 
 @contextlib.contextmanager

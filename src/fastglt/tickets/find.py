@@ -13,7 +13,9 @@ from torch import nn
 
 from fastglt.errors import check_seed
 from fastglt.masks import Masks
-from fastglt.methods import Budget, Method, Targets, make
+from fastglt.methods import Method, Targets, lookup, make
+from fastglt.methods.settings import name_of, with_defaults
+from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.models import Backbone, Network, PyGNetwork, build
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
@@ -60,7 +62,7 @@ def find_ticket(
     weight_sparsity: float = 0.9,
     method: str = "fastglt",
     seed: int = 0,
-    budget: Budget | None = None,
+    budget: SomeBudget = None,
     hidden: int = 512,
     task: str | type[Task] = DEFAULT_TASK,
     metric: str | None = None,
@@ -79,6 +81,10 @@ def find_ticket(
     ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
     halves the time and leaves its isolated scores out.
 
+    `budget` is a `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``. Defaults are
+    those of `fastglt find`: on the paper's graphs (Cora, CiteSeer, PubMed), with one of fastglt's backbones, the
+    paper's budget and the options that the method was published with. What you give wins.
+
     With ``distill=1.0`` the ticket is a distilled one: the dense network is trained first, from the same Θ0, and
     what it says about every node teaches search and isolation, with that weight in the loss; `evaluate` then
     compares with the plain dense network and with one that was taught in the same way.
@@ -87,13 +93,15 @@ def find_ticket(
     threads, and start these anew (multiprocessing's "spawn" or "forkserver"), as threads do not survive a fork.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
-    budget = budget or Budget()
-    if distill is not None:
-        budget = replace(budget, distill=distill)
-    chosen = make(method, targets=targets, budget=budget, **options)
+    lookup(method)  # a mistake is better told before the data is read
     prepared = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
     soft_edges = graph_sparsity > 0
     network = as_network(model, prepared, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
+    backbone = network.name if isinstance(network, Backbone) else ""
+    budget, options = with_defaults(method, name_of(prepared.graph), backbone, budget=budget, options=options)
+    if distill is not None:
+        budget = replace(budget, distill=distill)
+    chosen = make(method, targets=targets, budget=budget, **options)
     found = find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=progress)
     return found.ticket.with_config(**({} if directed is None else {"directed": directed}))
 

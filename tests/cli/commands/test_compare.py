@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastglt.runs.engine import Outcome
 
 from fastglt.methods import METHODS
 from fastglt.methods.settings.published import PUBLISHED
-from fastglt.runs.local import Outcome
 from fastglt.runs.store import Row, Store
 from tests.cli.conftest import SHORT, TINY, Cli, Result
 from tests.conftest import OwnModule
@@ -245,7 +245,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_stopped_or_killed_its_workers_stop_with_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
+def test_stopped_or_killed_its_processes_stop_with_a_checkpoint(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path)
     wait_until(lambda: list(tmp_path.glob("dense-*/checkpoint/dense.part")))
     helpers = children(process.pid)  # they look after the worker, which is their child
@@ -286,6 +286,15 @@ BAD = {
     ),
     "no such option": (("--option", "random.ramp=1"), "method 'random' has no option 'ramp'; it takes none"),
     "type": (("--option", "fastglt.ramp=x"), "option 'ramp' of method 'fastglt' must be a number (got 'x')"),
+    "variant": (
+        ("--methods", "fastglt[ramp"),
+        "methods must be names, or NAME[OPTION=VALUE,…] (got 'fastglt[ramp')",
+    ),
+    "same variants": (
+        ("--methods", "fastglt,fastglt[ramp=0.8]"),
+        "methods must differ in name or options (got 'fastglt' and 'fastglt[ramp=0.8]', which are the same)",
+    ),
+    "engine": (("--engine", "cloud"), "unknown engine (got 'cloud'). Known: local"),
     "jobs": (("--jobs", "-1"), "jobs must not be negative (got -1)"),
     "checkpoints": (("--checkpoint-every", "-1"), "checkpoint_every must not be negative (got -1.0)"),
     "dataset": (("--dataset", "corra"), "did you mean 'cora'"),
@@ -309,7 +318,7 @@ def planned(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         seen.append((runs, self.jobs))
         return [Outcome(run=run, reason="not today") for run in runs]
 
-    monkeypatch.setattr("fastglt.runs.local.Workers.run", nothing)
+    monkeypatch.setattr("fastglt.runs.local.LocalEngine.run", nothing)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> tuple[Any, int, Result]:
@@ -339,13 +348,24 @@ def test_published_options_apply_and_give_way(planned: Any, monkeypatch: pytest.
     assert runs[1].experiment.options == {"edge_l1": 0.5, "weight_l1": 0.25}
 
 
+def test_an_option_goes_to_all_variants_whose_own_win(planned: Any) -> None:
+    asked = ("--methods", "fastglt,fastglt[ramp=0.5,start=random]", "--option", "fastglt.ramp=1")
+    runs, _, result = planned("--dataset", TINY, "--hidden", "8", *asked, "--engine", "local", "--seeds", "0")
+    tickets = [run for run in runs if not run.is_dense]
+    assert [run.experiment.options for run in tickets] == [{"ramp": 1.0}, {"ramp": 0.5, "start": "random"}]
+    assert "failed: fastglt[ramp=0.5,start=random] g20 w90 seed 0: not today\n" in result.err
+    assert re.search(r"^fastglt\[ramp=0.5,start=random\] +0 ", result.out, re.MULTILINE)
+
+
 def test_a_config_file_may_hold_lists(planned: Any, tmp_path: Path) -> None:
     (tmp_path / "compare.yaml").write_text(
-        "methods: [fastglt, random]\nseeds: [0, 2]\ngraph_sparsity: [0.1, 0.2]\noption: {fastglt.ramp: 1}\n"
+        "methods: [fastglt, random, 'fastglt[start=random,decay=2]']\n"
+        "seeds: [0, 2]\ngraph_sparsity: [0.1, 0.2]\noption: {fastglt.ramp: 1}\n"
     )
     runs, _, _ = planned("--dataset", TINY, "--hidden", "8", "--config", "compare.yaml", "--jobs", "3")
     tickets = [run for run in runs if not run.is_dense]
-    assert len(tickets) == 8
+    assert len(tickets) == 12
+    assert {run.method for run in tickets} == {"fastglt", "random", "fastglt[start=random,decay=2]"}
     assert {run.experiment.seed for run in tickets} == {0, 2}
     assert {run.experiment.targets.graph_sparsity for run in tickets} == {0.1, 0.2}
     assert {run.settings["options"].get("ramp") for run in tickets} == {1.0, None}

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastglt.cli.commands.extreme import _walk
-from fastglt.methods import Targets
 from tests.cli.conftest import SHORT, TINY, Cli
 
 GRID = ("--graph-sparsity", "0", "--weight-sparsity", "0.5,0.98", "--seeds", "0,1", "--fresh-seeds", "5,6")
@@ -84,22 +82,6 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(
     assert result.code == 2
     assert message in " ".join(result.err.split())
     assert not (tmp_path / "out").exists()
-
-
-def walk(graph: str | None = None, weight: str | None = None) -> list[Targets]:
-    """The first two points that are tried if the first loses."""
-    made = _walk(graph, weight)()
-    return [next(made), made.send(False)]
-
-
-def test_what_is_not_said_varies_if_the_other_does_not() -> None:
-    def at(graph: float, weight: float) -> Targets:
-        return Targets(graph_sparsity=graph, weight_sparsity=weight)
-
-    assert walk() == walk(graph="0") == walk(weight="bisect") == [at(0, 0.99), at(0, 0.98)]
-    assert walk(weight="0") == walk(graph="bisect") == [at(0.5, 0), at(0.25, 0)]
-    assert walk(weight="0.9") == [at(0.5, 0.9), at(0.25, 0.9)]
-    assert walk(graph="0.1,0.3", weight="0.9,0.95") == [at(0.3, 0.9), at(0.1, 0.9)]
 
 
 def test_help_teaches_and_is_wrapped_where_the_terminal_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

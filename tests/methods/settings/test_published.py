@@ -1,6 +1,5 @@
 import pytest
 
-from fastglt.cli.shared.options import build_experiment
 from fastglt.methods import METHODS
 from fastglt.methods.settings.published import PUBLISHED, options_for
 from fastglt.models import BACKBONES
@@ -48,26 +47,3 @@ def test_every_setting_is_one_that_its_method_takes() -> None:
 def test_what_is_handed_out_can_be_changed() -> None:
     options_for("ugs", "cora", "gcn")["edge_l1"] = 9
     assert options_for("ugs", "cora", "gcn")["edge_l1"] == 1e-2
-
-
-class TestCommandLine:
-    def options(self, dataset: str, **given: float) -> dict[str, float]:
-        experiment = build_experiment(
-            dataset=dataset,
-            model="gat",
-            method="ugs",
-            graph_sparsity=0.1,
-            weight_sparsity=0.1,
-            training={},
-            options=given,
-        )
-        return experiment.make_method().options
-
-    def test_published_options_are_the_defaults(self) -> None:
-        options = self.options("Citeseer")
-        assert (options["edge_l1"], options["weight_l1"]) == (1e-7, 1e-3)
-        assert self.options("digits")["edge_l1"] == 1e-2
-
-    def test_a_users_own_win(self) -> None:
-        options = self.options("cora", edge_l1=0.5)
-        assert (options["edge_l1"], options["weight_l1"], options["search_lr"]) == (0.5, 1e-3, 0.008)

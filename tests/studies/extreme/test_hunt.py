@@ -26,11 +26,11 @@ class Made:
 
     def __init__(self, test: float = 0.0) -> None:
         self.test = test  # by how much test scores are below validation scores for tickets
-        self.batches: list[tuple[list[float], list[int]]] = []
+        self.series: list[tuple[list[float], list[int]]] = []
 
     def __call__(self, trials: Iterable[Trial], seeds: Sequence[int]) -> list[dict[str, Any]]:
         trials = list(trials)
-        self.batches.append(([targets.weight_sparsity for _, targets in trials], list(seeds)))
+        self.series.append(([targets.weight_sparsity for _, targets in trials], list(seeds)))
         return [self._row(method, targets, seed) for seed in seeds for method, targets in trials]
 
     def _row(self, method: str, targets: Targets, seed: int) -> dict[str, Any]:
@@ -68,11 +68,11 @@ def test_every_question_gets_its_own_extreme() -> None:
 def test_nothing_is_measured_twice() -> None:
     made = Made()
     Hunt([PLAIN, TESTED, ALONE], RULES, made).run(WALK)
-    asked = [(weight, seed) for weights, seeds in made.batches for weight in weights for seed in seeds]
+    asked = [(weight, seed) for weights, seeds in made.series for weight in weights for seed in seeds]
     assert len(asked) == len(set(asked))
-    assert made.batches[0] == ([0.5], [0, 1, 2])
-    assert made.batches[1] == ([0.75, 0.25], [0, 1, 2])  # two ways from here, one batch
-    assert made.batches[-1] == ([0.6, 0.68, 0.3], [3, 4, 5])
+    assert made.series[0] == ([0.5], [0, 1, 2])
+    assert made.series[1] == ([0.75, 0.25], [0, 1, 2])  # two ways from here, one series
+    assert made.series[-1] == ([0.6, 0.68, 0.3], [3, 4, 5])
 
 
 def test_test_scores_choose_nothing_and_may_refuse() -> None:
@@ -100,7 +100,7 @@ def test_where_nothing_wins_there_is_no_answer() -> None:
     made = Made()
     hunt = Hunt([PLAIN], RULES, made)
     assert hunt.run(grid) == []
-    assert made.batches == [([0.7], [0, 1, 2])]
+    assert made.series == [([0.7], [0, 1, 2])]
     (answer,) = document(hunt, [])["answers"]
     assert (answer["method"], answer["weight_sparsity"], answer["confirmed"]) == ("a", None, None)
 

@@ -1,7 +1,6 @@
 """`fastglt compare`: methods side by side, over seeds and sparsities."""
 
 import json
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +8,8 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN, WHAT
-from fastglt.cli.shared.batch import tell_failures
 from fastglt.cli.shared.gather import gather
-from fastglt.cli.shared.lists import read_methods, read_options, read_pairs, read_seeds
+from fastglt.cli.shared.series import tell_failures, told_how_to_go_on
 from fastglt.cli.shared.setup import Many, Setup
 
 if TYPE_CHECKING:
@@ -56,18 +54,16 @@ def compare(
     the others are kept. With --distill every ticket is a distilled one, and has a second verdict, against a dense
     network that was taught in the same way.
     """
-    from fastglt.methods import Targets
+    from fastglt.studies.compare import compare as run
 
-    options = read_options(read_methods(methods), many.option or [])
-    pairs = [
-        Targets(graph_sparsity=graph, weight_sparsity=weight)
-        for graph, weight in read_pairs(graph_sparsity, weight_sparsity)
-    ]
-    experiments = [
-        setup.experiment(method=method, options=options[method], targets=targets, seed=seed, threads=many.threads)
-        for seed, targets, method in product(read_seeds(seeds), pairs, options)
-    ]
-    results = many.batch("compare", setup).results(experiments)
+    with told_how_to_go_on():
+        results = run(
+            **setup.as_arguments,
+            **many.as_arguments(methods),
+            graph_sparsity=graph_sparsity,
+            weight_sparsity=weight_sparsity,
+            seeds=seeds,
+        )
     _report(results, rounds=rounds, csv=csv, json_output=many.json_output)
 
 

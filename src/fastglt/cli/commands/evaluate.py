@@ -10,8 +10,8 @@ from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN, WHAT
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.judging import Loader, judge, print_verdict
-from fastglt.cli.shared.lists import read_seeds
 from fastglt.cli.shared.tickets import OwnGraph
+from fastglt.studies.lists import read_seeds
 
 EXAMPLES = (
     "Examples: [bold]fastglt evaluate runs/a[/] (ten seeds, margin 1 point) · "

@@ -1,24 +1,15 @@
 """`fastglt extreme`: how sparse a method's tickets can be and still win."""
 
 import json
-from collections.abc import Callable, Iterable
-from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import JUDGED, WHAT
-from fastglt.cli.shared.batch import tell_failures
 from fastglt.cli.shared.gather import gather
-from fastglt.cli.shared.lists import read_methods, read_names, read_options, read_seeds
+from fastglt.cli.shared.series import tell_failures, told_how_to_go_on
 from fastglt.cli.shared.setup import Many, Setup
-from fastglt.errors import InputError, require
-
-if TYPE_CHECKING:
-    from fastglt.methods import Targets
-    from fastglt.studies.extreme import Rules, Walk
-    from fastglt.studies.extreme.hunt import Row, Trial
 
 EXAMPLES = (
     "Examples: [bold]fastglt extreme[/] (weights, on the bundled digits graph) · "
@@ -80,68 +71,25 @@ def extreme(
     With --distill the extreme is that against the plain dense network; the confirmation against a dense network
     that was taught in the same way is told beside it.
     """
-    from fastglt.studies.extreme import Hunt, Question
-    from fastglt.studies.extreme.report import document, print_document
+    from fastglt.studies.extreme import extreme as run
+    from fastglt.studies.extreme.report import print_document
 
-    start = _walk(graph_sparsity, weight_sparsity)
-    rules = _rules(read_seeds(seeds), fresh_seeds, margin, level)
-    names, batch = read_methods(methods), many.batch("extreme", setup, shown="val")
-    options = read_options(names, many.option or [])
-    failures: list[dict[str, Any]] = []
-
-    def measure(trials: "Iterable[Trial]", seeds: "Iterable[int]") -> "Iterable[Row]":
-        experiments = [
-            setup.experiment(
-                method=names[name], options=options[names[name]], targets=targets, seed=seed, threads=many.threads
-            )
-            for seed, (name, targets) in product(seeds, trials)
-        ]
-        results = batch.results(experiments)
-        failures.extend(results.failures)
-        return results.rows
-
-    if rules.fresh_seeds:
-        _require_test_nodes(setup)
-    asked = product(names, read_names("rule", rule), read_names("score", score))
-    hunt = Hunt([Question(method=name, rule=how, score=which) for name, how, which in asked], rules, measure)
-    found = {"dataset": setup.dataset, "model": setup.model, "out": str(batch.out)}
-    found |= document(hunt, hunt.run(start))
+    with told_how_to_go_on():
+        result = run(
+            **setup.as_arguments,
+            **many.as_arguments(methods),
+            graph_sparsity=graph_sparsity,
+            weight_sparsity=weight_sparsity,
+            rules=rule,
+            scores=score,
+            seeds=seeds,
+            fresh_seeds=fresh_seeds,
+            margin=margin,
+            level=level,
+        )
+    found = result.document()
     if many.json_output:
         typer.echo(json.dumps(found))
     else:
         print_document(found)
-    tell_failures(failures)
-
-
-def _walk(graph: str | None, weight: str | None) -> "Callable[[], Walk[Targets]]":
-    """What was said of the two sparsities; what was not said varies if the other does not."""
-    from fastglt.studies.extreme.levels import Levels, plan_walk
-
-    edges = None if graph is None else Levels.read("graph_sparsity", graph, start=0.5)
-    weights = None if weight is None else Levels.read("weight_sparsity", weight)
-    if edges is None:
-        free = weights is not None and weights.fixed
-        edges = Levels.read("graph_sparsity", "bisect" if free else "0", start=0.5)
-    if weights is None:
-        weights = Levels.read("weight_sparsity", "bisect" if edges.fixed else "0")
-    return plan_walk(edges, weights)
-
-
-def _require_test_nodes(setup: Setup) -> None:
-    from fastglt.data import load
-
-    found = load(setup.dataset, root=setup.data_root, split_seed=setup.split_seed, directed=setup.directed)
-    if not bool(found.tensors["test_mask"].any()):
-        rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
-        raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
-
-
-def _rules(seeds: list[int], fresh: str | None, margin: float, level: float) -> "Rules":
-    from fastglt.studies.extreme import Rules
-
-    if fresh is None:
-        confirming = list(range(max(seeds) + 1, max(seeds) + 1 + len(seeds)))
-        require("lie below 2^63", fresh_seeds=confirming[-1])
-    else:
-        confirming = [] if fresh == "none" else read_seeds(fresh)
-    return Rules(seeds=tuple(seeds), fresh_seeds=tuple(confirming), margin=margin, level=level)
+    tell_failures(result.failures)

@@ -9,9 +9,10 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import HOW, RUN, WHAT
 from fastglt.cli.shared.gather import gather
-from fastglt.cli.shared.options import as_file_name, from_config, given, method_options
+from fastglt.cli.shared.options import from_config, given, method_options
 from fastglt.cli.shared.setup import Setup
 from fastglt.errors import require
+from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from fastglt.cli.shared import arguments
-from fastglt.cli.shared.lists import read_names, read_seeds
 from fastglt.errors import InputError, require
+from fastglt.studies.lists import read_names, read_seeds
 from fastglt.system.storage import disk_errors
 
 EXAMPLES = (

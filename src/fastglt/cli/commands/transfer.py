@@ -10,10 +10,11 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import LONG, RUN, WHAT
 from fastglt.cli.shared.judging import Loader, judge, print_verdict
-from fastglt.cli.shared.lists import read_seeds
-from fastglt.cli.shared.options import as_file_name, given
+from fastglt.cli.shared.options import given
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
+from fastglt.studies.lists import read_seeds
+from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
     from fastglt.methods import Budget

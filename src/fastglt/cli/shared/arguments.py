@@ -20,7 +20,8 @@ Dataset = Annotated[
 Methods = Annotated[
     str,
     typer.Option(
-        help="Names from [bold]fastglt methods[/] or module:Class of your own, commas between; or all.",
+        help="Names from [bold]fastglt methods[/] or module:Class of your own, comma-separated; or all. Options of "
+        r"one alone in brackets: fastglt,fastglt\[ramp=1,start=random].",
         rich_help_panel=WHAT,
     ),
 ]
@@ -35,6 +36,9 @@ MethodOptions = Annotated[
 ]
 Jobs = Annotated[
     int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
+]
+Engine = Annotated[
+    str, typer.Option(help="Who executes the runs: local (processes of this machine).", rich_help_panel=RUN)
 ]
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
 Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]

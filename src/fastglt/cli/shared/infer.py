@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastglt.cli.shared.measuring import Kept, Measurement, Pairs, pair_of
-from fastglt.cli.shared.options import as_file_name
 from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model, task_of
 from fastglt.errors import InputError
+from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
     from fastglt.bench import Note

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.shared.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store
-from fastglt.cli.shared.lists import read_names
-from fastglt.cli.shared.options import build_experiment
 from fastglt.errors import unknown_name
+from fastglt.studies.lists import read_names
 
 if TYPE_CHECKING:
     from fastglt.bench import Note
@@ -79,6 +78,8 @@ class Pairs:
 
     def experiments(self, budget: dict[str, int]) -> "list[Experiment]":
         """Every pair of a dataset and a model."""
+        from fastglt.runs.build import build_experiment
+
         machine: dict[str, Any] = {
             "threads": self.threads,
             "device": self.chosen_device,

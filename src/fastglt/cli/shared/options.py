@@ -1,17 +1,13 @@
-"""From options to an experiment, and a YAML file as the source of a command's defaults."""
+"""A method's options as they are written, and a YAML file as the source of a command's defaults."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 import yaml
 
 from fastglt.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from fastglt.runs.experiment import Experiment
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -37,6 +33,22 @@ def method_options(
     return {**beside, **read_options(lookup(method), written)}
 
 
+def options_by_method(methods: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What ``--option METHOD.NAME=VALUE`` says of each of the methods, in their own types."""
+    from fastglt.methods.variants import read_variants
+
+    places = {variant.name: variant.place for variant in read_variants(methods).values()}
+    written: dict[str, list[str]] = {}
+    for text in texts:
+        name, dot, rest = text.partition(".")
+        if not dot or "=" in name:
+            raise InputError(f"--option must be METHOD.NAME=VALUE (got '{text}')")
+        if name.strip() not in places:
+            raise unknown_name("method in --option", name.strip(), places)
+        written.setdefault(name.strip(), []).append(rest)
+    return {name: method_options(places[name], parts, beside={}) for name, parts in written.items()}
+
+
 def split_options(texts: Sequence[str]) -> dict[str, str]:
     """Names and values of ``NAME=VALUE``; a dash in a name is as good as an underscore.
 
@@ -53,46 +65,6 @@ def split_options(texts: Sequence[str]) -> dict[str, str]:
             raise InputError(f"an option must be given once (got '{name}' twice)")
         found[name] = value
     return found
-
-
-def as_file_name(dataset: str) -> str:
-    """A dataset's name as a part of a folder's.
-
-    >>> as_file_name("my/graph.npz"), as_file_name("synthetic:nodes=60")
-    ('my_graph.npz', 'synthetic')
-    """
-    return re.sub(r"[^\w.-]", "_", dataset.partition(":")[0])
-
-
-def build_experiment(
-    *,
-    training: dict[str, Any],
-    options: dict[str, Any],
-    graph_sparsity: float,
-    weight_sparsity: float,
-    **arguments: Any,
-) -> "Experiment":
-    """An experiment with the paper's budget and the method's published options for its dataset and model.
-
-    What `training` and `options` say wins.
-    """
-    from dataclasses import asdict
-
-    from fastglt.methods import Budget, Targets
-    from fastglt.methods.settings import budget_for
-    from fastglt.methods.settings.published import options_for
-    from fastglt.runs.experiment import Experiment
-
-    dataset, model = arguments["dataset"].lower(), arguments["model"]
-    published = options_for(arguments.get("method", ""), dataset, model)
-    defaults = asdict(budget_for(dataset, model))
-    defaults["interval"] = min(defaults["interval"], training.get("denoise_epochs", defaults["interval"]))
-    return Experiment(
-        targets=Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity),
-        budget=Budget(**{**defaults, **training}),
-        options={**published, **options},
-        **arguments,
-    )
 
 
 class _Texts(yaml.BaseLoader):

@@ -1,16 +1,17 @@
 """What a person sees while a run is under way, and how it is stopped."""
 
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Iterator
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from fastglt.system.signals import Stoppable, stop_on_signals
 
 if TYPE_CHECKING:
     from fastglt.training.loop import Training
@@ -92,27 +93,18 @@ class Notes:
             typer.echo(text, err=True)
 
 
-class Stoppable(Protocol):
-    """A run, or several, that stop after the epoch which is running once they are told to."""
-
-    stop: bool
-
-
 @contextlib.contextmanager
 def stop_cleanly(running: Stoppable) -> Iterator[None]:
     """Ctrl-C or a termination request: finish the epoch, write a checkpoint, say how to go on."""
+    with stop_on_signals(running):
+        try:
+            yield
+        except KeyboardInterrupt as stopped:
+            raise tell_stopped(stopped) from None
 
-    def ask(signum: int, frame: FrameType | None) -> None:
-        running.stop = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C does not wait
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except KeyboardInterrupt as stopped:
-        where = f" after {stopped}" if str(stopped) else ""
-        typer.echo(f"stopped{where}; the same command goes on from there", err=True)
-        raise typer.Exit(130) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def tell_stopped(stopped: KeyboardInterrupt) -> typer.Exit:
+    """Say where it stopped and how to go on; gives what ends the command."""
+    where = f" after {stopped}" if str(stopped) else ""
+    typer.echo(f"stopped{where}; the same command goes on from there", err=True)
+    return typer.Exit(130)

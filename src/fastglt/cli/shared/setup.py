@@ -8,8 +8,8 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
-from fastglt.cli.shared.batch import Batch, how_many
-from fastglt.cli.shared.options import as_file_name, build_experiment, given
+from fastglt.cli.shared.options import given, options_by_method
+from fastglt.cli.shared.series import teller
 from fastglt.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -45,16 +45,24 @@ class Setup:
         if weight is not None:
             require("be positive", distill_weight=weight)
 
+    @property
+    def as_arguments(self) -> dict[str, Any]:
+        """What `fastglt.compare` and `fastglt.extreme` are called with."""
+        values = asdict(self)
+        budget = given({name: values.pop(name) for name in _TRAINING})
+        taught, weight = values.pop("distill"), values.pop("distill_weight")
+        return {**values, "budget": budget, "distill": (1.0 if weight is None else weight) if taught else None}
+
     def experiment(
         self, *, method: str, options: dict[str, Any], targets: "Targets", seed: int, threads: int
     ) -> "Experiment":
         """A method's run in this setup."""
-        values = asdict(self)
-        training = {name: values.pop(name) for name in _TRAINING}
-        taught, weight = values.pop("distill"), values.pop("distill_weight")
-        training["distill"] = (1.0 if weight is None else weight) if taught else None
+        from fastglt.runs.build import build_experiment
+
+        values = self.as_arguments
+        training, weight = values.pop("budget"), values.pop("distill")
         return build_experiment(
-            training=given(training),
+            training={**training, **given({"distill": weight})},
             options=options,
             **asdict(targets),
             method=method,
@@ -83,18 +91,19 @@ class Many:
     ] = None
     checkpoint_every: arguments.CheckpointEvery = 10.0
     store: arguments.Store = arguments.STORE
+    engine: arguments.Engine = "local"
     config: arguments.Config = None
     quiet: arguments.Quiet = False
     json_output: arguments.AsJson = False
 
-    def batch(self, command: str, setup: Setup, *, shown: str = "test") -> Batch:
-        """The runs of a command in a setup, told of by their test or validation scores."""
-        return Batch(
-            command=command,
-            out=self.out or Path("runs") / f"{command}-{as_file_name(setup.dataset)}-{setup.model}",
-            store=self.store,
-            jobs=how_many(self.jobs, self.threads, setup.device),
-            checkpoint_every=self.checkpoint_every,
-            quiet=self.quiet,
-            shown=shown,
-        )
+    def as_arguments(self, methods: str) -> dict[str, Any]:
+        """What `fastglt.compare` and `fastglt.extreme` are called with, for some methods."""
+        return {
+            "methods": methods,
+            "options": options_by_method(methods, self.option or []),
+            **{name: getattr(self, name) for name in _HANDED_ON},
+            "progress": teller(quiet=self.quiet),
+        }
+
+
+_HANDED_ON = ("jobs", "threads", "out", "checkpoint_every", "store", "engine")

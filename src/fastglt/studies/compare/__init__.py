@@ -1,5 +1,6 @@
-"""Methods side by side: a batch of runs on the same graph, model, seeds and sparsities becomes tables."""
+"""Methods side by side: a series of runs on the same graph, model, seeds and sparsities becomes tables."""
 
 from fastglt.studies.compare.results import Comparison
+from fastglt.studies.compare.study import compare
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "compare"]

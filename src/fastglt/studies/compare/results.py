@@ -10,8 +10,10 @@ from typing import Any
 
 from fastglt.judge.verdict import Verdict
 from fastglt.methods.parts.schedules import kept_count
-from fastglt.runs.local import Outcome
+from fastglt.report.tables import as_plain_text
+from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
+from fastglt.studies.compare.table import print_cells
 from fastglt.tickets.phases import DENSE, DISTILLED
 
 Row = dict[str, Any]
@@ -23,7 +25,7 @@ _MACS = ("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket")
 
 
 class Comparison:
-    """What has come in so far, by the folder of each run."""
+    """Methods side by side: a row for each ticket, a cell for each method over its seeds. Printed, a table."""
 
     def __init__(self, runs: Sequence[Run], outcomes: Iterable[Outcome]) -> None:
         self._runs = runs
@@ -70,6 +72,9 @@ class Comparison:
             "cells": self.cells(),
             "failures": self.failures,
         }
+
+    def __str__(self) -> str:
+        return as_plain_text(lambda console: print_cells(self.document(), console))
 
     def csv(self) -> str:
         """The rows as a table for spreadsheets, with their headings."""
@@ -126,7 +131,7 @@ class Comparison:
         return {} if outcome is None or outcome.metrics is None else outcome.metrics
 
     def _place(self, run: Run) -> str:
-        """Where the ticket is: a run that was taken from the store has no folder of this batch."""
+        """Where the ticket is: a run that was taken from the store has no folder of this series."""
         outcome = self._outcomes.get(run.folder)
         return str(run.folder) if outcome is None or outcome.place is None else outcome.place
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from fastglt.report.tables import empty_table, print_wide
 from fastglt.report.wording import mean_and_deviation, points
@@ -44,7 +45,7 @@ def print_cells(document: Mapping[str, Any], console: Console) -> None:
     for pair, cells in _by_pair(document["cells"]):
         table = empty_table(*(_HEADINGS_DISTILLED if _is_distilled(cells[0]) else _HEADINGS))
         for cell in cells:
-            table.add_row(*_row(cell))
+            table.add_row(*map(escape, _row(cell)))
         title = f"{document['dataset']} · {document['model']} · {_removed(*pair)}{_totals(cells)}"
         print_wide(title, table, console)
     for note in _notes(document):

@@ -1,4 +1,4 @@
-"""Several questions about one batch of runs: each walks its own way, and all share what has been measured."""
+"""Several questions about one series of runs: each walks its own way, and all share what has been measured."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -87,7 +87,7 @@ def wins(verdict: Verdict, rule: str) -> bool:
 
 
 class Hunt:
-    """Asks all questions at once, so that each round's new points become one batch."""
+    """Asks all questions at once, so that each round's new points become one series of runs."""
 
     def __init__(self, questions: Sequence[Question], rules: Rules, measure: Measure) -> None:
         rules.check(questions)

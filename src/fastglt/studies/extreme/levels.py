@@ -8,7 +8,7 @@ from fastglt.methods import Targets
 from fastglt.studies.extreme.walks import Walk, bisect, climb, descend_front
 
 _STEP = 0.01  # to which bisection goes
-_MOST = 1000  # levels, of which each is a batch of runs
+_MOST = 1000  # levels, of which each is a series of runs
 
 
 @dataclass(frozen=True, kw_only=True)

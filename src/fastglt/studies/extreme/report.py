@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fastglt.judge.verdict import Verdict
@@ -58,9 +59,9 @@ def _nothing(question: Question, *, failed: bool, distilled: bool) -> dict[str, 
     return {**asdict(question), "failed": failed, **dict.fromkeys(absent)}
 
 
-def print_document(found: Values) -> None:
+def print_document(found: Values, console: Console | None = None) -> None:
     """The answers, then the curves they were read from."""
-    console = Console()
+    console = console or Console()
     print_wide(f"{found['dataset']} · {found['model']} · extreme sparsity", _answers(found["answers"]), console)
     fresh = "not confirmed"
     if any(answer["confirmation_on_test"] for answer in found["answers"]):
@@ -98,7 +99,7 @@ def _answers(answers: Sequence[Values]) -> Table:
         if answer["graph_sparsity"] is None:
             removed = ["failed" if answer["failed"] else "none wins", ""]
         table.add_row(
-            answer["method"],
+            escape(answer["method"]),
             answer["rule"],
             answer["score"],
             *removed,

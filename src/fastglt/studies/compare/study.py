@@ -1,0 +1,103 @@
+"""`fastglt.compare`: methods side by side, over seeds and sparsities."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from fastglt.methods import Targets
+from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.runs.engine import MakeEngine
+from fastglt.studies.compare.results import Comparison
+from fastglt.studies.lists import Numbers, read_pairs, read_seeds
+from fastglt.studies.shared import Place, Study
+from fastglt.tasks import DEFAULT as DEFAULT_TASK
+
+
+def compare(
+    dataset: Place = "digits",
+    *,
+    task: str = DEFAULT_TASK,
+    metric: str | None = None,
+    model: str = "gcn",
+    methods: str | Sequence[str] = ("fastglt", "oneshot", "random"),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    graph_sparsity: Numbers = 0.2,
+    weight_sparsity: Numbers = 0.9,
+    seeds: Iterable[int] | str = range(5),
+    split_seed: int = 0,
+    budget: SomeBudget = None,
+    distill: float | None = None,
+    hidden: int = 512,
+    data_root: Place | None = None,
+    directed: bool = False,
+    device: str = "cpu",
+    threads: int = 1,
+    jobs: int = 0,
+    out: Place | None = None,
+    store: Place | None = None,
+    checkpoint_every: float = 10.0,
+    engine: str | MakeEngine = "local",
+    progress: bool | Callable[[str], None] = False,
+) -> Comparison:
+    """Compare methods on the same graph, model, seeds and sparsities, as `fastglt compare` does.
+
+    >>> import fastglt
+    >>> found = fastglt.compare("cora", methods=["fastglt", "fastglt[ramp=1]", "ugs"])  # doctest: +SKIP
+    >>> print(found)  # the command's table  # doctest: +SKIP
+    >>> found.cells()[0]["mean"]["search_test"]  # doctest: +SKIP
+
+    What is finished, in `out` or in the store, is not computed again. Interrupted (Ctrl-C), runs stop with a
+    checkpoint, and the same call goes on from there. A run that fails is among the result's `failures`.
+
+    Args:
+        dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file or edges.csv.
+        task: What is predicted: a name, or ``module:Class`` of your own.
+        metric: How it is scored (default: the dataset's, or the task's first).
+        model: One of fastglt's backbones, by name.
+        methods: Names, ``module:Class`` of your own, or variants such as ``fastglt[start=random,ramp=1]``.
+        options: Options by method, for all of its variants: ``{"ugs": {"round_epochs": 100}}``.
+        graph_sparsity: The share of edges to remove, or several.
+        weight_sparsity: The share of weights, paired with those of edges; one alone goes with all.
+        seeds: Random seeds (initial weights, dropout); also as text, ``"0-4"``.
+        split_seed: Decides a split that is not given.
+        budget: Epochs, learning rate and weight decay: a `Budget`, or what differs from the default, such as
+            ``{"denoise_epochs": 100, "lr": 0.01}``. The default is the paper's for the dataset and the model.
+        distill: The weight of the dense network's teaching in the loss, for distilled tickets.
+        hidden: Width of the hidden layer.
+        data_root: Folder of raw datasets (default: `FASTGLT_DATA`).
+        directed: Do not symmetrise a graph from files.
+        device: cpu, cuda, ….
+        threads: Of each run; 0: all cores.
+        jobs: Runs at a time; 0: as many as cores allow, or one on a GPU.
+        out: Folder of the runs' folders (default: runs/compare-DATASET-MODEL).
+        store: File in which every finished run is recorded (default: `FASTGLT_STORE`, or runs/results.sqlite).
+        checkpoint_every: Seconds between checkpoints; 0: every epoch.
+        engine: Who executes the runs: a name from `fastglt.runs.series.ENGINES`, or what makes an engine.
+        progress: Print a line on standard error for each run, or call a function with it.
+    """
+    study = Study(
+        command="compare",
+        dataset=dataset,
+        task=task,
+        metric=metric,
+        model=model,
+        methods=methods,
+        options=options,
+        budget=budget,
+        distill=distill,
+        hidden=hidden,
+        split_seed=split_seed,
+        data_root=data_root,
+        directed=directed,
+        device=device,
+        threads=threads,
+        jobs=jobs,
+        out=out,
+        store=store,
+        checkpoint_every=checkpoint_every,
+        engine=engine,
+        progress=progress,
+    )
+    pairs = [Targets(graph_sparsity=g, weight_sparsity=w) for g, w in read_pairs(graph_sparsity, weight_sparsity)]
+    trials = [(label, targets) for targets, label in product(pairs, study.variants)]
+    return Comparison(*study.run(trials, read_seeds(seeds)))

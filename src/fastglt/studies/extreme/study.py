@@ -1,0 +1,155 @@
+"""`fastglt.extreme`: how sparse a method's tickets can be and still win."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fastglt.data import load
+from fastglt.errors import InputError, require
+from fastglt.methods import Targets
+from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.runs.engine import MakeEngine
+from fastglt.studies.compare.results import Comparison
+from fastglt.studies.extreme.hunt import RULES, SCORES, Hunt, Question, Row, Rules, Trial
+from fastglt.studies.extreme.levels import Levels, plan_walk
+from fastglt.studies.extreme.result import ExtremeResult
+from fastglt.studies.extreme.walks import Walk
+from fastglt.studies.lists import Numbers, as_text, read_names, read_seeds
+from fastglt.studies.shared import Place, Study
+from fastglt.tasks import DEFAULT as DEFAULT_TASK
+
+
+def extreme(
+    dataset: Place = "digits",
+    *,
+    task: str = DEFAULT_TASK,
+    metric: str | None = None,
+    model: str = "gcn",
+    methods: str | Sequence[str] = ("fastglt",),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    graph_sparsity: Numbers | None = None,
+    weight_sparsity: Numbers | None = None,
+    rules: str | Sequence[str] = RULES,
+    scores: str | Sequence[str] = SCORES,
+    seeds: Iterable[int] | str = range(5),
+    fresh_seeds: Iterable[int] | str | None = None,
+    margin: float = 0.01,
+    level: float = 0.05,
+    split_seed: int = 0,
+    budget: SomeBudget = None,
+    distill: float | None = None,
+    hidden: int = 512,
+    data_root: Place | None = None,
+    directed: bool = False,
+    device: str = "cpu",
+    threads: int = 1,
+    jobs: int = 0,
+    out: Place | None = None,
+    store: Place | None = None,
+    checkpoint_every: float = 10.0,
+    engine: str | MakeEngine = "local",
+    progress: bool | Callable[[str], None] = False,
+) -> ExtremeResult:
+    """Find the largest sparsity at which a method's tickets still win, as `fastglt extreme` does.
+
+    >>> import fastglt
+    >>> found = fastglt.extreme("cora", methods=["fastglt", "ugs"], graph_sparsity="bisect")  # doctest: +SKIP
+    >>> print(found)  # the command's tables  # doctest: +SKIP
+    >>> found.rows[0]["graph_sparsity"], found.rows[0]["confirmed"]  # doctest: +SKIP
+
+    Sparsities are tried on validation scores; the last that wins is confirmed on test scores of fresh seeds. What
+    is finished is not computed again, an interrupted call goes on, failed runs are in the result's `failures`.
+
+    Args:
+        graph_sparsity: The share of edges to remove. A number stays fixed (default 0; bisect if the weights' is a
+            number); ``"bisect"`` looks for the extreme to a point (``"bisect:0.3"`` starts there; default 0.5);
+            several, or ``"FIRST:LAST:STEP"``, are tried to the first loss.
+        weight_sparsity: The share of weights, likewise (default: bisect from 0.99, or 0 while edges vary). Several
+            of both give the front of both.
+        rules: plain (mean at least dense) and non-inferior (shown to be no worse than the margin).
+        scores: search (at its end) and isolated (alone from Θ0).
+        seeds: Those that choose; also as text, ``"0-4"``.
+        fresh_seeds: Those that confirm (default: as many, after the last that chooses); ``()``: do not confirm.
+        margin: How much worse than dense still counts as equal.
+        level: How often a ticket worse by the margin may pass, in (0, 0.5).
+
+    All other arguments are those of `fastglt.compare`.
+    """
+    study = Study(
+        command="extreme",
+        dataset=dataset,
+        task=task,
+        metric=metric,
+        model=model,
+        methods=methods,
+        options=options,
+        budget=budget,
+        distill=distill,
+        hidden=hidden,
+        split_seed=split_seed,
+        data_root=data_root,
+        directed=directed,
+        device=device,
+        threads=threads,
+        jobs=jobs,
+        out=out,
+        store=store,
+        checkpoint_every=checkpoint_every,
+        engine=engine,
+        progress=progress,
+        shown="val",
+    )
+    start = walk_of(graph_sparsity, weight_sparsity)
+    decided = _rules(read_seeds(seeds), fresh_seeds, margin, level)
+    asked = product(study.variants, read_names("rules", rules), read_names("scores", scores))
+    questions = [Question(method=label, rule=rule, score=score) for label, rule, score in asked]
+    return _hunt(study, questions, decided, start)
+
+
+def _hunt(
+    study: Study, questions: Sequence[Question], rules: Rules, start: Callable[[], Walk[Targets]]
+) -> ExtremeResult:
+    failures: list[dict[str, Any]] = []
+
+    def measure(trials: Iterable[Trial], seeds: Iterable[int]) -> Iterable[Row]:
+        found = Comparison(*study.run(trials, seeds))
+        failures.extend(found.failures)
+        return found.rows
+
+    hunt = Hunt(questions, rules, measure)
+    about = {"dataset": str(study.dataset), "model": study.model, "out": str(study.series.out)}
+    if rules.fresh_seeds:
+        _require_test_nodes(study)
+    answers = hunt.run(start)
+    return ExtremeResult(about=about, hunt=hunt, answers=answers, failures=failures)
+
+
+def walk_of(graph: Numbers | None, weight: Numbers | None) -> Callable[[], Walk[Targets]]:
+    """What was said of the two sparsities; what was not said varies if the other does not."""
+    edges = None if graph is None else Levels.read("graph_sparsity", as_text(graph), start=0.5)
+    weights = None if weight is None else Levels.read("weight_sparsity", as_text(weight))
+    if edges is None:
+        free = weights is not None and weights.fixed
+        edges = Levels.read("graph_sparsity", "bisect" if free else "0", start=0.5)
+    if weights is None:
+        weights = Levels.read("weight_sparsity", "bisect" if edges.fixed else "0")
+    return plan_walk(edges, weights)
+
+
+def _require_test_nodes(study: Study) -> None:
+    root = None if study.data_root is None else Path(study.data_root)
+    found = load(str(study.dataset), root=root, split_seed=study.split_seed, directed=study.directed)
+    if not bool(found.tensors["test_mask"].any()):
+        rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
+        raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
+
+
+def _rules(seeds: list[int], fresh: Iterable[int] | str | None, margin: float, level: float) -> Rules:
+    if fresh is None:
+        confirming = list(range(max(seeds) + 1, max(seeds) + 1 + len(seeds)))
+        require("lie below 2^63", fresh_seeds=confirming[-1])
+    else:
+        fresh = fresh if isinstance(fresh, str) else list(fresh)
+        confirming = [] if fresh in ("none", []) else read_seeds(fresh)
+    return Rules(seeds=tuple(seeds), fresh_seeds=tuple(confirming), margin=margin, level=level)

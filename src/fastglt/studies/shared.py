@@ -1,0 +1,111 @@
+"""What all runs of a study share, whichever question it asks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fastglt.methods import Budget, Targets
+from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.methods.variants import Variant, check_differ, read_variants
+from fastglt.runs.build import build_experiment
+from fastglt.runs.engine import MakeEngine, Outcome
+from fastglt.runs.experiment import Experiment
+from fastglt.runs.plan import Run
+from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
+from fastglt.runs.store import default_path
+from fastglt.system.storage import as_file_name
+
+Place = Path | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A graph, a network and how it is trained, methods, and where and how their runs are made."""
+
+    command: str  # the name under which runs are recorded, and which their folder has
+    dataset: Place
+    task: str
+    metric: str | None
+    model: str
+    methods: str | Sequence[str]
+    options: Mapping[str, Mapping[str, Any]] | None
+    budget: SomeBudget
+    distill: float | None
+    hidden: int
+    split_seed: int
+    data_root: Place | None
+    directed: bool
+    device: str
+    threads: int
+    jobs: int
+    out: Place | None
+    store: Place | None
+    checkpoint_every: float
+    engine: str | MakeEngine
+    progress: bool | Callable[[str], None]
+    shown: str = "test"  # the scores that are told while runs end
+
+    @cached_property
+    def variants(self) -> dict[str, Variant]:
+        """The methods asked for, by their labels."""
+        return read_variants(self.methods, self.options)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the runs' folders."""
+        name = f"{self.command}-{as_file_name(str(self.dataset))}-{self.model}"
+        return Path("runs") / name if self.out is None else Path(self.out)
+
+    @cached_property
+    def series(self) -> Series:
+        """How the runs are made and told of."""
+        return Series(
+            command=self.command,
+            out=self.folder,
+            store=default_path() if self.store is None else Path(self.store).expanduser(),
+            jobs=runs_at_a_time(self.jobs, self.threads, self.device),
+            checkpoint_every=self.checkpoint_every,
+            engine=self.engine,
+            shown=self.shown,
+            tell=self.progress if callable(self.progress) else tell_on_stderr if self.progress else None,
+        )
+
+    def run(self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int]) -> tuple[list[Run], list[Outcome]]:
+        """Methods, by label, at pairs of sparsities, each with every seed; what is not finished is executed."""
+        asked = list(product(seeds, trials))
+        experiments = [self.experiment(self.variants[label], targets, seed) for seed, (label, targets) in asked]
+        labels = [label for _, (label, _) in asked]
+        check_differ({label: one.make_method() for label, one in zip(labels, experiments, strict=True)}.items())
+        return self.series.run(experiments, labels)
+
+    def experiment(self, variant: Variant, targets: Targets, seed: int) -> Experiment:
+        """One run of a variant."""
+        root = self.data_root
+        return build_experiment(
+            dataset=str(self.dataset),
+            task=self.task,
+            metric=self.metric,
+            model=self.model,
+            method=variant.place,
+            options=variant.options,
+            training=self._training,
+            **asdict(targets),
+            hidden=self.hidden,
+            seed=seed,
+            split_seed=self.split_seed,
+            directed=self.directed,
+            threads=self.threads,
+            device=self.device,
+            data_root=None if root is None else Path(root),
+        )
+
+    @property
+    def _training(self) -> SomeBudget:
+        """What was said of the budget, the teacher's weight included."""
+        given = self.budget
+        if self.distill is None:
+            return given
+        return {**(asdict(given) if isinstance(given, Budget) else given or {}), "distill": self.distill}
