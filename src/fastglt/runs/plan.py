@@ -106,8 +106,8 @@ def plan(experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = (
     """All runs, all twins before the first of their tickets, with everything checked that can be without training.
 
     The experiments differ in method, targets, budget and seed alone; `labels` may say what their tickets are
-    called. A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used or
-    overwritten.
+    called. A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used
+    or overwritten.
     """
     runs: dict[Path, Run] = {}
     prepared: Prepared | None = None
