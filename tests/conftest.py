@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fastglt import Ticket, set_threads
-from fastglt.data.base import quiet_import
+from fastglt.system.quiet import quiet_import
 
 with quiet_import():
     from tests.toy_data import quick_ticket

@@ -86,6 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "deploy": {*_LEARNING, "tickets"},
     "serve": {"kernels", "tasks", "data", "deploy"},
     "bench": {*_LEARNING, "tickets", "data", "deploy", "runs"},
+    "registration": {"methods", "models"},
 }
 EVERYBODYS = {"errors", "system"}
 TYPES_ONLY = {("training", "methods")}

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from fastglt.judge import Verdict, evaluate
     from fastglt.kernels import set_threads
     from fastglt.masks import Mask, Masks
-    from fastglt.methods import Budget, Method, Targets, register
-    from fastglt.models import GAT, GCN, GIN
+    from fastglt.methods import Budget, Method, Targets
+    from fastglt.models import GAT, GCN, GIN, Backbone
+    from fastglt.registration import register
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
     from fastglt.tickets.transfer import transfer_ticket
@@ -35,6 +36,7 @@ _HOME = {
     "GAT": "models",
     "GCN": "models",
     "GIN": "models",
+    "Backbone": "models",
     "Budget": "methods",
     "FastGLTError": "errors",
     "Graph": "graphs",
@@ -50,7 +52,7 @@ _HOME = {
     "compile_ticket": "deploy",
     "evaluate": "judge",
     "find_ticket": "tickets.find",
-    "register": "methods",
+    "register": "registration",
     "set_threads": "kernels",
     "transfer_ticket": "tickets.transfer",
 }
@@ -59,6 +61,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "GAT",
     "GCN",
     "GIN",
+    "Backbone",
     "Budget",
     "FastGLTError",
     "Graph",

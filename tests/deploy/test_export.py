@@ -24,7 +24,6 @@ from torch_geometric.nn import GCNConv
 from fastglt import InputError, MachineError, compile_ticket
 from fastglt.deploy import Predictor
 from fastglt.deploy.exports import FORMATS, Format, arrays, export
-from fastglt.deploy.exports.portable import portable
 from fastglt.graphs.graph import Graph
 from tests.deploy.test_predictor import backbone, frozen, graphs, word_features
 from tests.helpers import house, randn
@@ -69,7 +68,7 @@ def predictors(draw: st.DrawFn) -> Predictor:
 @settings(max_examples=100, deadline=None)
 def test_the_portable_module_on_any_graph(predictor: Predictor) -> None:
     with torch.no_grad():
-        module = portable(predictor.network, predictor.graph, predictor.score)
+        module = predictor.network.portable(predictor.graph, predictor.score)
         assert_close(module(predictor.x.dense), predictor)
 
 

@@ -8,13 +8,13 @@ from fastglt.tickets.find import Found
 from fastglt.analysis.cost import count_macs
 from fastglt.masks import Masks
 from fastglt.methods import (Method)
-from fastglt.models import Backbone
+from fastglt.models.base import Network
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
 from fastglt.tasks.node_classification import Task
 from fastglt.tickets.ticket import Ticket
 
 
-def metrics_of(found: Found, network: Backbone, task: Task, method: Method) -> dict[str, Any]:
+def metrics_of(found: Found, network: Network, task: Task, method: Method) -> dict[str, Any]:
     """All that a search and the trainings beside it have shown."""
     masks, scores, phases = found.ticket.masks, nan_as_null(found.ticket.scores), found.phases
     dense = Masks.full(task.graph.num_edges, network.weight_shapes)

@@ -104,7 +104,7 @@ def extreme(
         _require_test_nodes(setup)
     asked = product(names, read_names("rule", rule), read_names("score", score))
     hunt = Hunt([Question(method=name, rule=how, score=which) for name, how, which in asked], rules, measure)
-    found = {"dataset": setup.dataset, "model": setup.model, "out": str(batch.out)}
+    found = {"dataset": setup.dataset, "model": setup.model_name, "out": str(batch.out)}
     found |= document(hunt, hunt.run(start))
     if many.json_output:
         typer.echo(json.dumps(found))

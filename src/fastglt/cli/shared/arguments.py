@@ -37,7 +37,18 @@ Jobs = Annotated[
     int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
 ]
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
-Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]
+Model = Annotated[
+    str,
+    typer.Option(help="A name from [bold]fastglt models[/], or module:Class of your own.", rich_help_panel=WHAT),
+]
+ModelOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An option of the model, as often as needed; [bold]fastglt models NAME[/] lists them.",
+        rich_help_panel=WHAT,
+    ),
+]
 Margin = Annotated[
     float, typer.Option(help="How much worse than dense still counts as equal.", rich_help_panel=JUDGED)
 ]

@@ -37,7 +37,17 @@ def method_options(
     return {**beside, **read_options(lookup(method), written)}
 
 
-def split_options(texts: Sequence[str]) -> dict[str, str]:
+def model_options(model: str, texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--model-option NAME=VALUE`` says, in the model's own types."""
+    if not texts:
+        return {}
+    from fastglt.models import lookup
+    from fastglt.models.options import read_options
+
+    return read_options(lookup(model), split_options(texts, "--model-option"))
+
+
+def split_options(texts: Sequence[str], flag: str = "--option") -> dict[str, str]:
     """Names and values of ``NAME=VALUE``; a dash in a name is as good as an underscore.
 
     >>> split_options(["swap-fraction=0.2", "start = random"])
@@ -47,7 +57,7 @@ def split_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign):
-            raise InputError(f"--option must be NAME=VALUE (got '{text}')")
+            raise InputError(f"{flag} must be NAME=VALUE (got '{text}')")
         name = name.replace("-", "_")
         if name in found:
             raise InputError(f"an option must be given once (got '{name}' twice)")
@@ -81,9 +91,10 @@ def build_experiment(
     from fastglt.methods import Budget, Targets
     from fastglt.methods.settings import budget_for
     from fastglt.methods.settings.published import options_for
+    from fastglt.models import lookup
     from fastglt.runs.experiment import Experiment
 
-    dataset, model = arguments["dataset"].lower(), arguments["model"]
+    dataset, model = arguments["dataset"].lower(), lookup(arguments["model"]).name
     published = options_for(arguments.get("method", ""), dataset, model)
     defaults = asdict(budget_for(dataset, model))
     defaults["interval"] = min(defaults["interval"], training.get("denoise_epochs", defaults["interval"]))

@@ -9,7 +9,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
 from fastglt.cli.shared.batch import Batch, how_many
-from fastglt.cli.shared.options import as_file_name, build_experiment, given
+from fastglt.cli.shared.options import as_file_name, build_experiment, given, model_options
 from fastglt.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Setup:
 
     dataset: arguments.Dataset = "digits"
     model: arguments.Model = "gcn"
+    model_option: arguments.ModelOptions = None
     split_seed: arguments.SplitSeed = 0
     oneshot_epochs: arguments.OneshotEpochs = None
     denoise_epochs: arguments.DenoiseEpochs = None
@@ -43,12 +44,20 @@ class Setup:
         if weight is not None:
             require("be positive", distill_weight=weight)
 
+    @property
+    def model_name(self) -> str:
+        """The model's name, also of one that was given by where it lives."""
+        from fastglt.models import lookup
+
+        return lookup(self.model).name
+
     def experiment(
         self, *, method: str, options: dict[str, Any], targets: "Targets", seed: int, threads: int
     ) -> "Experiment":
         """A method's run in this setup."""
         values = asdict(self)
         training = {name: values.pop(name) for name in _TRAINING}
+        values["model_options"] = model_options(self.model, values.pop("model_option") or [])
         taught, weight = values.pop("distill"), values.pop("distill_weight")
         training["distill"] = (1.0 if weight is None else weight) if taught else None
         return build_experiment(
@@ -89,7 +98,7 @@ class Many:
         """The runs of a command in a setup, told of by their test or validation scores."""
         return Batch(
             command=command,
-            out=self.out or Path("runs") / f"{command}-{as_file_name(setup.dataset)}-{setup.model}",
+            out=self.out or Path("runs") / f"{command}-{as_file_name(setup.dataset)}-{setup.model_name}",
             store=self.store,
             jobs=how_many(self.jobs, self.threads, setup.device),
             checkpoint_every=self.checkpoint_every,
