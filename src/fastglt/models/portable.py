@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ class OnGraph(nn.Module):
     def __init__(self, network: "Backbone", graph: Graph, soft_edge_mask: Tensor | None) -> None:
         super().__init__()
         self.network = network.cpu()
-        self.hops = graph.to("cpu").hops(None, depth=network.num_layers)
+        self.hops = tuple(map(_wide, graph.to("cpu").hops(None, depth=network.num_layers)))
         self.soft_edge_mask = None if soft_edge_mask is None else soft_edge_mask.detach().cpu()
         with torch.no_grad():  # norms and whatever else a hop finds out once are constants of a trace
             self.eval()(torch.zeros(graph.num_nodes, network.in_channels, dtype=torch.float32))
@@ -34,6 +34,11 @@ class OnGraph(nn.Module):
         """The outputs."""
         with use_backend("plain"):
             return self.network.outputs(DenseRows(x), self.hops, self.soft_edge_mask)
+
+
+def _wide(hop: Hop) -> Hop:
+    """With column numbers that ONNX can gather by."""
+    return replace(hop, csr=replace(hop.csr, indices=hop.csr.indices.long()))
 
 
 class Portable(nn.Module, ABC):
