@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fastglt import Ticket, set_threads
-from fastglt.data.base import quiet_import
+from fastglt.system.quiet import quiet_import
 
 with quiet_import():
     from tests.toy_data import quick_ticket
@@ -69,10 +69,11 @@ OwnModule = Callable[[str, str], Path]
 
 @pytest.fixture
 def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnModule]:
-    """Writes a user's module into an empty current folder; methods and imports are put back afterwards."""
+    """Writes a user's module into an empty current folder; methods, models and imports are put back afterwards."""
     from fastglt.methods import METHODS
+    from fastglt.models import BACKBONES
 
-    methods, modules = dict(METHODS), set(sys.modules)
+    methods, backbones, modules = dict(METHODS), dict(BACKBONES), set(sys.modules)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
 
@@ -84,6 +85,8 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnM
     yield write
     METHODS.clear()
     METHODS.update(methods)
+    BACKBONES.clear()
+    BACKBONES.update(backbones)
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]

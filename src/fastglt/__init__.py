@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fastglt.kernels import set_threads
     from fastglt.masks import Mask, Masks
     from fastglt.methods import Budget, Method, Targets
-    from fastglt.models import GAT, GCN, GIN
+    from fastglt.models import GAT, GCN, GIN, Backbone
     from fastglt.registration import register
     from fastglt.studies.compare import Comparison, compare
     from fastglt.studies.extreme import ExtremeResult, extreme
@@ -39,6 +39,7 @@ _HOME = {
     "GAT": "models",
     "GCN": "models",
     "GIN": "models",
+    "Backbone": "models",
     "Budget": "methods",
     "Comparison": "studies.compare",
     "ExtremeResult": "studies.extreme",
@@ -70,6 +71,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "GAT",
     "GCN",
     "GIN",
+    "Backbone",
     "Budget",
     "Comparison",
     "ExtremeResult",

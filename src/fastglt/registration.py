@@ -1,29 +1,42 @@
-"""Classes of your own: a method or a task becomes known by its name."""
+"""Classes of your own, made known by their names."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fastglt import methods, tasks
+from fastglt import methods, models, tasks
 from fastglt.errors import InputError
+from fastglt.methods import Method
+from fastglt.models import Backbone
 from fastglt.system.plugins import described
+from fastglt.tasks import Task
+
+KINDS: tuple[tuple[type, Callable[[Any], Any]], ...] = (  # what a class may extend, and who registers it then
+    (Method, methods.register),
+    (Backbone, models.register),
+    (Task, tasks.register),
+)
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
-_KINDS: dict[type, Any] = {methods.Method: methods.register, tasks.Task: tasks.register}
-
 
 def register(kind: AnyClass) -> AnyClass:
-    """Make a class of your own known by its name: one that extends `Method` or `Task`.
+    """Make a method, a backbone or a task of your own known by its name; also as a decorator.
 
-    >>> @register  # doctest: +SKIP
-    ... @dataclass(frozen=True, kw_only=True)
-    ... class Mine(fastglt.Method): ...
+    >>> from fastglt.methods.random import RandomPruning
+    >>> class Mine(RandomPruning):
+    ...     name, summary = "mine", "random pruning under another name"
+    >>> register(Mine)  # doctest: +SKIP
+    >>> fastglt.find_ticket("gcn", data, method="mine")  # doctest: +SKIP
 
-    It can then be named wherever ours can. The command line and other processes take it as ``module:Class``.
+    The command line and the processes of a comparison take it as ``module:Class``.
+
+    Args:
+        kind: A class that extends `fastglt.Method`, `fastglt.Backbone` or `fastglt.Task`.
     """
-    for base, enter in _KINDS.items():
+    for base, enter in KINDS:
         if inspect.isclass(kind) and issubclass(kind, base):
             enter(kind)
             return kind
-    known = " or ".join(f"fastglt.{base.__name__}" for base in _KINDS)
-    raise InputError(f"a class to register must extend {known} (got {described(kind)})")
+    names = " or ".join(f"fastglt.{base.__name__}" for base, _ in KINDS)
+    raise InputError(f"what is registered must be a class that extends {names} (got {described(kind)})")

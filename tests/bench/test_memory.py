@@ -41,7 +41,9 @@ def test_stock_pyg_carries_nothing_of_ours_but_the_data() -> None:
     ours = {name for name in imported if name.split(".")[0] == "fastglt"}
     assert "torch_geometric.nn" in imported
     assert not imported & {"numba", "llvmlite", "sklearn"}
-    assert {name.split(".")[1] for name in ours - {"fastglt"}} <= {"bench", "data", "errors", "storage"}
+    assert {name.split(".")[1] for name in ours - {"fastglt"}} <= {"bench", "data", "errors", "models", "system"}
+    of_models = {name.removeprefix("fastglt.models") for name in ours if name.startswith("fastglt.models")}
+    assert of_models == {"", ".twins", ".gat", ".gat.twin"}
 
 
 def test_our_side_is_a_whole_search_in_short(monkeypatch: pytest.MonkeyPatch) -> None:

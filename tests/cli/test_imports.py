@@ -46,8 +46,10 @@ def modules_after(code: str, *arguments: object) -> set[str]:
 def test_find_loads_neither_pyg_nor_the_compiler(model: str, tmp_path: Path) -> None:
     loaded = modules_after(COMMAND, "find", "--model", model, *SHORT.split(), "--out", tmp_path / "run")
     assert (tmp_path / "run" / "metrics.json").exists()
-    assert {"torch", "fastglt.training.loop"} <= loaded
+    assert {"torch", "fastglt.training.loop", f"fastglt.models.{model}.network"} <= loaded
     assert loaded.isdisjoint(SLOW)
+    parts = {name.rpartition(".")[2] for name in loaded if name.startswith("fastglt.models.")}
+    assert parts.isdisjoint({"program", "programs", "portable", "pyg_model", "twin", "twins"})
 
 
 def test_an_experiment_in_python_loads_neither(tmp_path: Path) -> None:

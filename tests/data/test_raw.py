@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fastglt.data import load
-from fastglt.data.base import quiet_import
 from fastglt.errors import InputError, MachineError
+from fastglt.system.quiet import quiet_import
 
 with quiet_import():
     from torch_geometric.datasets import HeterophilousGraphDataset, Planetoid

@@ -24,7 +24,6 @@ from torch_geometric.nn import GCNConv
 from fastglt import InputError, MachineError, compile_ticket
 from fastglt.deploy import Predictor
 from fastglt.deploy.exports import FORMATS, Format, arrays, export
-from fastglt.deploy.exports.portable import portable
 from fastglt.graphs.graph import Graph
 from tests.deploy.test_predictor import backbone, frozen, graphs, word_features
 from tests.helpers import house, randn
@@ -69,7 +68,7 @@ def predictors(draw: st.DrawFn) -> Predictor:
 @settings(max_examples=100, deadline=None)
 def test_the_portable_module_on_any_graph(predictor: Predictor) -> None:
     with torch.no_grad():
-        module = portable(predictor.network, predictor.graph, predictor.score)
+        module = predictor.network.portable(predictor.graph, predictor.score)
         assert_close(module(predictor.x.dense), predictor)
 
 
@@ -118,11 +117,13 @@ def test_a_pyg_folder_has_whole_weights_and_the_pruned_graph(tmp_path: Path) -> 
     torch.testing.assert_close(data["x"], predictor.x.dense)
 
 
-def test_deeper_gin_is_for_pyg(tmp_path: Path) -> None:
+def test_deeper_gin_has_no_arrays(tmp_path: Path) -> None:
     network, graph = backbone("gin", 9, depth=3), house()
     score = randn(graph.num_edges).sigmoid()
     predictor = Predictor(network=network, graph=graph, x=word_features(7, 9, 1), score=score, program=None)
     assert export(predictor, tmp_path / "gin", to="pyg").max_difference < 1e-5
+    assert export(predictor, tmp_path / "gin.pt2", to="torch").max_difference < 1e-5
+    assert export(predictor, tmp_path / "gin.onnx", to="onnx").max_difference < 1e-5
     with pytest.raises(InputError, match=r"gin with depth 1 \(got gin with depth 3\); try another format"):
         export(predictor, tmp_path / "a.npz", to="npz")
 

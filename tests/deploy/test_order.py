@@ -12,11 +12,11 @@ from fastglt import InputError, compile_ticket, find_ticket
 from fastglt.deploy import layouts
 from fastglt.deploy.layouts import STRIPS, SUMS_FIRST, WHOLE_ROWS, StoredDenseRows, fastest, in_order
 from fastglt.deploy.predictor import Predictor
-from fastglt.deploy.programs import FixedMessages, Program
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.kernels import frozen as kernels
 from fastglt.models import GCN, Backbone
+from fastglt.models.programs import FixedMessages
 from tests.deploy.test_predictor import BUDGET, assert_same, backbone, data, graphs, word_features
 from tests.helpers import house, randn
 
@@ -24,7 +24,7 @@ from tests.helpers import house, randn
 def summing_first(network: Backbone, graph: Graph, x: Features, score: Tensor | None = None) -> Predictor:
     """The network's predictor that sums features up first."""
     names = (SUMS_FIRST,)
-    program = Program.of(network)
+    program = network.program()
     assert program is not None
     return Predictor(
         network=network, graph=graph, x=x, score=score, program=in_order(program, names), layouts=names
@@ -116,7 +116,7 @@ def test_sums_are_taken_once_and_only_of_features_that_are_read(monkeypatch: pyt
 
 
 def test_units_that_nobody_reads_are_not_computed() -> None:
-    program = Program.of(backbone("gcn", 9, share=0.3))
+    program = backbone("gcn", 9, share=0.3).program()
     assert isinstance(program, FixedMessages)
     other = program.summing_first()
     assert other.live_units == program.live_units
@@ -154,7 +154,7 @@ def test_it_is_tried_where_it_may_pay() -> None:
     hops = house().hops(None, depth=2)
 
     def tried(name: str, features: int, x: Features) -> bool:
-        program = Program.of(backbone(name, features, share=1.0))
+        program = backbone(name, features, share=1.0).program()
         assert program is not None
         chosen, trials = fastest(program, x, hops, None)
         assert len(chosen) == len(program.matrices)
@@ -169,7 +169,7 @@ def test_it_is_tried_where_it_may_pay() -> None:
 
 
 def test_attention_cannot_be_summed_before_products() -> None:
-    program = Program.of(backbone("gat", 5))
+    program = backbone("gat", 5).program()
     assert program is not None
     assert in_order(program, ("dense",)) is program
     with pytest.raises(InputError, match="unknown layout"):
@@ -183,4 +183,4 @@ def test_a_layout_alone_does_not_change_what_a_program_gives() -> None:
     first = summing_first(network, house(), x)
     for names in (("dense",), ("whole rows",)):
         assert_same(replace(first, layouts=names))
-    assert_same(replace(first, program=Program.of(network)))
+    assert_same(replace(first, program=network.program()))

@@ -13,14 +13,12 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from fastglt import Budget, InputError, Ticket, compile_ticket, find_ticket
-from fastglt.deploy import programs
 from fastglt.deploy.layouts import for_each
 from fastglt.deploy.predictor import Predictor
-from fastglt.deploy.programs import Program
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.kernels.frozen import StoredRows
-from fastglt.models import GAT, GCN, GIN, Backbone
+from fastglt.models import GAT, GCN, GIN, Backbone, programs
 from tests.helpers import both_ways, house, randn
 from tests.toy_data import NODES, USER_MODELS, per_edge, quick_ticket, seeded, toy_data
 
@@ -47,7 +45,7 @@ def backbone(name: str, features: int, seed: int = 0, share: float = 0.3, **more
 
 
 def frozen(network: Backbone, graph: Graph, x: Features, score: Tensor | None, layout: str) -> Predictor:
-    program = Program.of(network)
+    program = network.program()
     assert program is not None
     layouts = for_each(program, layout)
     return Predictor(network=network, graph=graph, x=x, score=score, program=program, layouts=layouts)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from fastglt.bench.stock import shaped_like
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.models.twins import shaped_like
 from tests.helpers import columns, house, randn, sparse_features
 
 IN, HIDDEN, OUT = 10, 6, 3

@@ -3,9 +3,9 @@ import torch
 from torch_geometric.nn import GATConv
 
 from fastglt import InputError
-from fastglt.bench.stock import build_stock
 from fastglt.graphs.features import Features
-from fastglt.models.gat import GAT, GATLayer
+from fastglt.models.gat.network import GAT, GATLayer
+from fastglt.models.gat.twin import StockGAT
 from tests.helpers import house, randn
 from tests.models.references import (
     FEATURES,
@@ -49,7 +49,7 @@ def test_a_layer_is_pygs(width: int, heads: int, kind: str, features: str) -> No
 def test_the_network_is_pygs(heads: int, kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
     ours = GAT(IN, HIDDEN, OUT, heads=heads).eval()
-    theirs = build_stock(ours.spec).eval()
+    theirs = StockGAT.of(ours.spec).eval()
     randomise(ours)
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
 
@@ -57,7 +57,7 @@ def test_the_network_is_pygs(heads: int, kind: str, features: str) -> None:
 def test_the_network_works_in_double_precision() -> None:
     graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
     ours = GAT(IN, HIDDEN, OUT).double().eval()
-    theirs = build_stock(ours.spec).double().eval()
+    theirs = StockGAT.of(ours.spec).double().eval()
     run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-12)
 

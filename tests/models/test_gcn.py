@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch_geometric.nn import GCNConv
 
-from fastglt.bench.stock import build_stock
 from fastglt.graphs.features import Features
-from fastglt.models.gcn import GCN, GCNLayer
+from fastglt.models.gcn.network import GCN, GCNLayer
+from fastglt.models.gcn.twin import StockGCN
 from tests.helpers import house, randn
 from tests.models.references import (
     FEATURES,
@@ -36,7 +36,7 @@ def test_a_layer_is_pygs(kind: str, features: str) -> None:
 def test_the_network_is_pygs(kind: str, features: str) -> None:
     graph, x = GRAPHS[kind], FEATURES[features]
     ours = GCN(IN, HIDDEN, OUT).eval()
-    theirs = build_stock(ours.spec).eval()
+    theirs = StockGCN.of(ours.spec).eval()
     randomise(ours)
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
 
@@ -45,7 +45,7 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("FASTGLT_BACKEND", "plain")
     graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
     ours = GCN(IN, HIDDEN, OUT).double().eval()
-    theirs = build_stock(ours.spec).double().eval()
+    theirs = StockGCN.of(ours.spec).double().eval()
     run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm is single
 

@@ -4,9 +4,9 @@ from torch import nn
 from torch_geometric.nn import GINConv
 
 from fastglt import InputError
-from fastglt.bench.stock import build_stock
 from fastglt.graphs.features import Features
-from fastglt.models.gin import GIN, GINLayer
+from fastglt.models.gin.network import GIN, GINLayer
+from fastglt.models.gin.twin import StockGIN
 from tests.helpers import house, randn
 from tests.models.references import (
     FEATURES,
@@ -57,7 +57,7 @@ def test_the_network_is_pygs(depth: int, aggregation: str, kind: str) -> None:
     graph, x = GRAPHS[kind], FEATURES["sparse"]
     ours = GIN(IN, HIDDEN, OUT, depth=depth, aggregation=aggregation).eval()
     randomise(ours)
-    theirs = build_stock(ours.spec).eval()
+    theirs = StockGIN.of(ours.spec).eval()
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), lambda: theirs(x.dense, graph.edge_index))
 
 
@@ -65,7 +65,7 @@ def test_the_network_works_in_double_precision(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("FASTGLT_BACKEND", "plain")
     graph, x = house(), Features(randn(7, IN, dtype=torch.float64))
     ours = GIN(IN, HIDDEN, OUT).double().eval()
-    theirs = build_stock(ours.spec).double().eval()
+    theirs = StockGIN.of(ours.spec).double().eval()
     run = lambda: theirs(x.dense, graph.edge_index)  # noqa: E731
     assert_same(ours, theirs, theirs.names, lambda: ours(x, graph), run, tolerance=1e-6)  # the norm is single
 

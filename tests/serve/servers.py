@@ -13,7 +13,6 @@ from starlette.types import ASGIApp
 from torch import Tensor
 
 from fastglt.deploy import Predictor
-from fastglt.deploy.programs import Program
 from fastglt.graphs.features import Features
 from fastglt.models import GCN
 from fastglt.serve.server import address, listen, make_server
@@ -27,7 +26,7 @@ ENOUGH = 20.0  # seconds that no test should need
 def small_predictor() -> Predictor:
     """A GCN with drawn weights on the house."""
     network = GCN(FEATURES, 5, CLASSES, seed=1).eval().requires_grad_(False)
-    program = Program.of(network)
+    program = network.program()
     assert program is not None
     x = Features(randn(NODES, FEATURES, seed=2))
     return Predictor(network=network, graph=house(), x=x, score=None, program=program, layouts=("dense",))

@@ -220,7 +220,7 @@ def test_features_that_give_no_finite_score_are_refused() -> None:
 
 
 def _louder(predictor: Predictor) -> Any:
-    from fastglt.deploy.programs import GCNProgram
+    from fastglt.models.gcn.program import GCNProgram
 
     state = {name: value * 1e10 for name, value in predictor.network.state_dict().items()}
     return GCNProgram(state)

@@ -18,10 +18,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
-from fastglt.models import Backbone, Network, PyGNetwork
-from fastglt.models.base import Aggregation, Attention, Linear, Operation
+from fastglt.models.base import Network
+from fastglt.models.operations import Aggregation, Attention, Linear, Operation
 from fastglt.system.container import own_copies, to_bytes
 from fastglt.tasks import Task
 
@@ -72,19 +71,16 @@ class Cost:
 def count_macs(network: Network, task: Task, masks: Masks) -> Cost:
     """The cost of a network on a graph, both under masks.
 
-    A user's model is run once and watched (`watched_cost`): its matrix products and its messages are counted,
-    whatever else it computes is not.
+    A network that does not say what it computes, such as a user's model, is run once and watched (`watched_cost`):
+    its matrix products and its messages are counted, whatever else it computes is not.
     """
-    if isinstance(network, PyGNetwork):
+    operations = network.operations
+    if not operations:
         from fastglt.analysis.watched_cost import watch
 
         return Cost(edges=masks.edges.count, rows=watch(network, task, masks))
-    if not isinstance(network, Backbone):
-        raise InputError(
-            f"cost is counted for fastglt's own backbones and for PyG models (got {type(network).__name__})"
-        )
     counter = _Counter(network, task, masks)
-    return Cost(edges=masks.edges.count, rows=tuple(counter.row(operation) for operation in network.operations))
+    return Cost(edges=masks.edges.count, rows=tuple(counter.row(operation) for operation in operations))
 
 
 def stored_bytes(mask: Mask) -> int:
@@ -108,7 +104,7 @@ def dense_file_bytes(network: Network) -> int:
 class _Counter:
     """Counts each kind of operation on one graph."""
 
-    def __init__(self, network: Backbone, task: Task, masks: Masks) -> None:
+    def __init__(self, network: Network, task: Task, masks: Masks) -> None:
         self.nodes = task.graph.num_nodes
         directions = 1 if task.graph.directed else 2
         self.messages = masks.edges.count * directions

@@ -15,7 +15,7 @@ from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.methods.parts.ranking import edge_degree
 from fastglt.methods.parts.saliency import Elements, loss_gradient
-from fastglt.models import Network
+from fastglt.models.base import Network
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket

@@ -11,7 +11,7 @@ from fastglt.analysis.distribution import Distribution, degree_bins
 from fastglt.errors import InputError
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask
-from fastglt.models.base import Linear, Operation
+from fastglt.models.operations import Linear, Operation
 
 
 @dataclass(frozen=True, kw_only=True)

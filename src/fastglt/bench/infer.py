@@ -13,11 +13,12 @@ from torch import Tensor
 from fastglt.bench import Note, silent
 from fastglt.bench.memory import in_own_process
 from fastglt.bench.runs import Work, samples
-from fastglt.bench.stock import FORMS, build_stock
+from fastglt.bench.stock import FORMS, adjacency
 from fastglt.data import Dataset
 from fastglt.deploy.compiling import compile_for, compile_network
 from fastglt.deploy.predictor import Predictor
 from fastglt.models import build
+from fastglt.models.twins import build_twin
 from fastglt.tickets.ticket import Ticket
 
 _PERCENTILES = (90, 99)
@@ -39,8 +40,8 @@ def measure(
     sides: dict[str, Callable[[], Tensor]] = {
         "ticket": predictor.logits,
         "dense": lambda: dense(task.x, task.graph),
-        "compiled_dense": compile_network(dense, task.graph, task.x).logits,
-        **_stock(ticket, dataset, source["device"]),
+        "compiled_dense": compile_network(copy.deepcopy(dense), task.graph, task.x).logits,
+        **_stock(dense.twin, ticket, dataset, source["device"]),
     }
     with torch.no_grad():
         works: dict[str, Work] = dict(sides)
@@ -64,17 +65,17 @@ def measure(
         **_percentiles(spent),
         "max_difference": difference,
         **_sizes(ticket, file, predictor),
-        **_peaks(ticket, file, source, faster, note),
+        **_peaks(dense.twin, ticket, file, source, faster, note),
     }
 
 
-def _stock(ticket: Ticket, dataset: Dataset, device: str) -> dict[str, Callable[[], Tensor]]:
+def _stock(twin: str, ticket: Ticket, dataset: Dataset, device: str) -> dict[str, Callable[[], Tensor]]:
     """Stock PyG's dense network with either form of the graph."""
     data = copy.copy(dataset.data).to(device)
     found: dict[str, Callable[[], Tensor]] = {}
     for form in FORMS:
-        network = build_stock(dict(ticket.model)).to(device).eval()
-        found[f"pyg_{form}"] = partial(network, data.x, network.adjacency(data, form))
+        network = build_twin(twin, dict(ticket.model)).to(device).eval()
+        found[f"pyg_{form}"] = partial(network, data.x, adjacency(network, data, form))
     return found
 
 
@@ -99,11 +100,13 @@ def _sizes(ticket: Ticket, file: Path, predictor: Predictor) -> dict[str, Any]:
     }
 
 
-def _peaks(ticket: Ticket, file: Path, source: dict[str, Any], faster: str, note: Note) -> dict[str, float]:
+def _peaks(
+    twin: str, ticket: Ticket, file: Path, source: dict[str, Any], faster: str, note: Note
+) -> dict[str, float]:
     """The most memory, in MB, of a process that does nothing else; of PyG's two forms the faster."""
     note("memory")
     jobs = {
         "ticket": {"side": "ticket", "file": str(file), **source},
-        "pyg": {"side": "pyg_inference", "spec": dict(ticket.model), "form": faster, **source},
+        "pyg": {"side": "pyg_inference", "twin": twin, "spec": dict(ticket.model), "form": faster, **source},
     }
     return {f"peak_mb_{side}": in_own_process(job) / 2**20 for side, job in jobs.items()}

@@ -65,6 +65,7 @@ def pyg_job(prepared: "Prepared", form: str) -> Job:
             "split_seed": experiment.split_seed,
             "directed": experiment.directed,
         },
+        "twin": prepared.network.twin,
         "spec": prepared.network.spec,
         "form": form,
         "recipe": asdict(prepared.method.budget.recipe),
@@ -91,12 +92,13 @@ def run_pyg(job: Job) -> None:
     _leave_out("numba")
     import torch
 
-    from fastglt.bench.stock import StockTraining, build_stock
+    from fastglt.bench.stock import StockTraining
     from fastglt.data import load
+    from fastglt.models.twins import build_twin
 
     torch.set_num_threads(job["threads"])
     data = load(job["name"], **job["source"]).data.to(job["device"])
-    training = StockTraining(build_stock(job["spec"]), data, job["form"], **job["recipe"])
+    training = StockTraining(build_twin(job["twin"], job["spec"]), data, job["form"], **job["recipe"])
     for _ in range(_STAGE):
         training.run_epoch()
 
@@ -123,14 +125,15 @@ def run_pyg_inference(job: Job) -> None:
     _leave_out("numba")
     import torch
 
-    from fastglt.bench.stock import build_stock
+    from fastglt.bench.stock import adjacency
     from fastglt.data import load
+    from fastglt.models.twins import build_twin
 
     torch.set_num_threads(job["threads"])
     data = load(job["name"], root=job["root"], split_seed=job["split_seed"], directed=job["directed"]).data
-    network, data = build_stock(job["spec"]).to(job["device"]).eval(), data.to(job["device"])
+    network, data = build_twin(job["twin"], job["spec"]).to(job["device"]).eval(), data.to(job["device"])
     with torch.no_grad():
-        network(data.x, network.adjacency(data, job["form"]))
+        network(data.x, adjacency(network, data, job["form"]))
 
 
 def _leave_out(module: str) -> None:

@@ -8,9 +8,10 @@ from statistics import median
 import torch
 
 from fastglt.bench import Note, silent
-from fastglt.bench.stock import FORMS, StockTraining, build_stock
+from fastglt.bench.stock import FORMS, StockTraining
 from fastglt.methods import Method
-from fastglt.models import Network
+from fastglt.models.base import Network
+from fastglt.models.twins import build_twin
 from fastglt.runs.experiment import Prepared
 from fastglt.tasks import Task
 from fastglt.training.loop import Training
@@ -42,10 +43,12 @@ class SteppedSearch:
 
 def stock_runs(prepared: Prepared) -> dict[str, StockTraining]:
     """Stock PyG's training of the same network on the same data, one for each form of the graph."""
-    recipe, spec = prepared.method.budget.recipe, prepared.network.spec
+    recipe, network = prepared.method.budget.recipe, prepared.network
     data = copy.copy(prepared.dataset.data).to(prepared.task.device)
     return {
-        form: StockTraining(build_stock(spec), data, form, lr=recipe.lr, weight_decay=recipe.weight_decay)
+        form: StockTraining(
+            build_twin(network.twin, network.spec), data, form, lr=recipe.lr, weight_decay=recipe.weight_decay
+        )
         for form in FORMS
     }
 

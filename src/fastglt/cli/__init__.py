@@ -5,6 +5,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +21,7 @@ from fastglt.cli.commands import (
     extreme,
     find,
     methods,
+    models,
     predict,
     runs,
     serve,
@@ -51,6 +53,7 @@ _add("evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _add("compare", compare.compare, compare.EXAMPLES)
 _add("extreme", extreme.extreme, extreme.EXAMPLES)
 _add("methods", methods.methods, methods.EXAMPLES)
+_add("models", models.models, models.EXAMPLES)
 _add("runs", runs.runs, runs.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
@@ -72,11 +75,29 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _use(places: str) -> None:
+    """Make classes from outside known before a command runs."""
+    from fastglt.registration import register
+    from fastglt.system.plugins import load_class
+
+    for place in places.split(","):
+        register(load_class(place.strip(), "class"))
+
+
 @app.callback()
 def _main(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    use: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:CLASS",
+            envvar="FASTGLT_USE",
+            help="A method or model of your own that a command or a ticket names; comma-separated if several.",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if use:
+        _use(use)
 
 
 def main() -> None:

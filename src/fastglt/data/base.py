@@ -6,14 +6,14 @@ Sources speak numpy; torch is imported when a finished `Dataset` is made, PyG wh
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from fastglt.system.quiet import quiet_import
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -90,14 +90,6 @@ class FileGraph(NamedTuple):
     target: Ints
     masks: SplitMasks | None
     names: Names | None = None
-
-
-@contextmanager
-def quiet_import() -> Iterator[None]:
-    """Keep to ourselves what PyG's own imports have to say about torch's deprecated parts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
 
 
 def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> SplitMasks:

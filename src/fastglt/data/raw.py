@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from fastglt.data.base import Parts, quiet_import
+from fastglt.data.base import Parts
 from fastglt.errors import FastGLTError, InputError, MachineError
+from fastglt.system.quiet import quiet_import
 from fastglt.system.storage import cache_folder
 
 DOWNLOAD_TIMEOUT = 30  # seconds without a byte

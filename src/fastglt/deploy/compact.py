@@ -1,8 +1,9 @@
-"""A user's model with compact weights: linear layers keep what is left of their matrices, as it runs fastest.
+"""Compact weights for a model without a program: linear layers keep what is left of them, as it runs fastest.
 
 Whatever is no plain linear layer stays as it is, and so does a model that would give something else.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -125,11 +126,15 @@ KINDS: Mapping[str, Callable[[nn.Linear], nn.Module]] = {
 
 def plain_layers(module: nn.Module) -> dict[str, nn.Linear]:
     """The linear layers of PyTorch and PyG that nobody has changed, by their names."""
-    from torch_geometric.nn import Linear
+    kinds: tuple[type, ...] = (nn.Linear,)
+    if "torch_geometric" in sys.modules:  # else nobody can have made one of PyG's
+        from torch_geometric.nn import Linear
+
+        kinds = (nn.Linear, Linear)
 
     def plain(layer: nn.Module) -> bool:
         changed = layer._forward_hooks or layer._forward_pre_hooks or "forward" in vars(layer)
-        return type(layer) in (nn.Linear, Linear) and not changed
+        return type(layer) in kinds and not changed
 
     return {name: cast(nn.Linear, layer) for name, layer in module.named_modules() if plain(layer)}
 

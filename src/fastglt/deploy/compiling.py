@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from fastglt.deploy.compact import compact, plain_layers
 from fastglt.deploy.layouts import fastest, for_each, in_order
 from fastglt.deploy.predictor import Predictor
-from fastglt.deploy.programs import Program
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
-from fastglt.models import Network, PyGNetwork
+from fastglt.models.base import Network
+from fastglt.models.programs import Program
 from fastglt.system.modes import ordinary_mode
 from fastglt.tasks.inputs import check_kind, features_of
 from fastglt.tickets.networks import restore_trained
@@ -36,9 +36,10 @@ def compile_ticket(
 ) -> Predictor:
     """A predictor that gives what the ticket's trained network gives on its pruned graph, faster.
 
-    `model` is the user's model that the ticket was found with, if it is none of ours: it runs on the smaller graph,
-    its linear layers with what is left of their weights. `layout` "fastest" tries a few out on these very numbers;
-    an earlier predictor's `layouts`, or one name for all of them, are taken without trials.
+    `model` is the user's model that the ticket was found with, if it is none of ours. It runs on the smaller graph,
+    its linear layers with what is left of their weights; so does a backbone that has no program.
+    `layout` "fastest" tries a few out on these very numbers; an earlier predictor's `layouts`, or one name for all
+    of them, are taken without trials.
     """
     check_kind(data)
     x, graph = Features(features_of(data).clone()), Graph.from_data(data, directed=ticket.directed)
@@ -72,13 +73,13 @@ def compile_network(
     *,
     layout: str | Sequence[str] = "fastest",
 ) -> Predictor:
-    """The same for a network with its weights as they are, pruned or not."""
+    """The same for a network with its weights as they are, pruned or not; it is the predictor's from here on."""
     score = None if score is None else score.to(x.device)
-    found = Predictor(network=network, graph=graph, x=x, score=score, program=Program.of(network))
-    if isinstance(network, PyGNetwork):
-        layouts, trials = _users_layouts(found, layout)
+    found = Predictor(network=network, graph=graph, x=x, score=score, program=network.program())
+    if found.program is None:
+        layouts, trials = _linear_layouts(found, layout)
         found = replace(found, layouts=layouts, trials=trials or None)
-    elif found.program is not None:
+    else:
         layouts, trials = _layouts(found, found.program, layout)
         found = replace(found, program=in_order(found.program, layouts), layouts=layouts, trials=trials or None)
     found.prepare()
@@ -96,19 +97,18 @@ def _layouts(
 ) -> tuple[tuple[str, ...], dict[str, float]]:
     """The layout of each matrix of a program, and the milliseconds of those that were tried."""
     if layout == "fastest":
-        return fastest(program, found.x, found.graph.hops(None, depth=2), found.score)
+        return fastest(program, found.x, found.hops(None), found.score)
     if isinstance(layout, str):
         return for_each(program, layout), {}
     return _checked(layout, len(program.matrices)), {}
 
 
-def _users_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """The same for the linear layers of a user's model, which are compact from here on."""
-    assert isinstance(found.network, PyGNetwork)
-    count = len(plain_layers(found.network.module))
+def _linear_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
+    """The same for the linear layers of a network without a program, which are compact from here on."""
+    count = len(plain_layers(found.network.public))
     names = (layout,) * count if isinstance(layout, str) else _checked(layout, count)
     given = None if layout == "fastest" else names
-    return compact(found.network.module, found.logits, given)
+    return compact(found.network.public, found.logits, given)
 
 
 def _checked(layouts: Sequence[str], count: int) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from fastglt.deploy.programs import Program
 from fastglt.errors import InputError, unknown_name
 from fastglt.graphs.features import Features
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import CSR
 from fastglt.kernels.frozen import Product, StoredMatrix, StoredRows
+from fastglt.models.programs import Program
 
 WHOLE_ROWS, STRIPS, DENSE = "whole rows", "strips", "dense"
 SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied
@@ -121,11 +121,10 @@ def _answer(
     program: Program, layouts: Sequence[str], x: Features, hops: Sequence[Hop], score: Tensor | None
 ) -> Callable[[], Tensor]:
     """What computes the class scores."""
-    first, second = hops
     program = in_order(program, layouts)
     pairs = zip(program.matrices, layouts, strict=True)
     rows = [store(x, matrix, layout, program.strip) for matrix, layout in pairs]
-    finish = program.prepare(first, second, score)
+    finish = program.prepare(hops, score)
     return lambda: finish([each.product for each in rows])
 
 

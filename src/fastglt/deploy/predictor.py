@@ -12,16 +12,15 @@ from torch import Tensor
 
 from fastglt.deploy.compact import known
 from fastglt.deploy.layouts import Rows, restore, store
-from fastglt.deploy.programs import Finish, Program
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph, check_edges
-from fastglt.models import Network, PyGNetwork
+from fastglt.graphs.messages import Hop
+from fastglt.models.base import Network
+from fastglt.models.programs import Finish, Program
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.process import is_out_of_memory
 from fastglt.tasks import NodeClassification, Task
-
-_DEPTH = 2  # hops of our backbones
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,7 +45,7 @@ class Predictor:
     def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
         """Class scores, one row for each node that is asked for (None: for all).
 
-        For a few nodes only their neighbourhood is touched; a model that has no program runs on its whole graph.
+        For a few nodes only their neighbourhood is touched; a user's model runs on its whole graph.
         """
         chosen = None if nodes is None else self._check(nodes)
         if self.program is None:
@@ -54,10 +53,10 @@ class Predictor:
                 return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
             return self._finish([rows.product for rows in self._rows])
-        first, second = self.graph.hops(chosen, depth=_DEPTH)
-        assert first.senders is not None
-        products = [rows.take(first.senders).product for rows in self._rows]
-        return self.program.prepare(first, second, self.score)(products)
+        hops = self.hops(chosen)
+        assert hops[0].senders is not None
+        products = [rows.take(hops[0].senders).product for rows in self._rows]
+        return self.program.prepare(hops, self.score)(products)
 
     __call__ = logits
 
@@ -79,7 +78,7 @@ class Predictor:
         """
         features, edges = self._as_features(x, None), torch.as_tensor(edge_index)
         edges = edges if edges.numel() else edges.long()  # an empty list has no type of its own
-        if isinstance(self.network, PyGNetwork):
+        if self.network.reads_edge_values:
             _refuse_edge_values(self.graph)
         graph, score = _grow(self.graph, self.score, features.shape[0], edges.to(self.graph.edges.device))
         grown = replace(self, graph=graph, score=score, x=self.x.append(features))
@@ -88,6 +87,11 @@ class Predictor:
         new = Features(features)
         return replace(grown, rows=tuple(rows.append(new.csr, new.values) for rows in self._rows))
 
+    def hops(self, nodes: Tensor | None) -> tuple[Hop, ...]:
+        """The messages that a program needs for the outputs of some nodes (None: of all)."""
+        assert self.program is not None
+        return self.graph.hops(nodes, depth=self.program.num_layers)
+
     def prepare(self) -> None:
         """Store and normalise everything now, so that the first answer does not wait for it."""
         if self.program is not None:
@@ -95,12 +99,12 @@ class Predictor:
 
     @property
     def live_units(self) -> int | None:
-        """The hidden units that are computed; None for a user's model."""
+        """The hidden units that are computed; None without a program."""
         return None if self.program is None else self.program.live_units
 
     @property
     def used_features(self) -> int | None:
-        """The features that are read; None for a user's model."""
+        """The features that are read; None without a program."""
         if self.program is None:
             return None
         return int(torch.stack([matrix.any(1) for matrix in self.program.matrices]).any(0).sum())
@@ -128,8 +132,7 @@ class Predictor:
     @cached_property
     def _finish(self) -> Finish:
         assert self.program is not None
-        first, second = self.graph.hops(None, depth=_DEPTH)
-        return self.program.prepare(first, second, self.score)
+        return self.program.prepare(self.hops(None), self.score)
 
     def _check(self, nodes: Tensor | Sequence[int]) -> Tensor:
         chosen = torch.as_tensor(nodes, device=self.graph.edges.device)

@@ -16,7 +16,7 @@ from fastglt.errors import InputError, check_seed
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget
-from fastglt.models import Network, PyGNetwork
+from fastglt.models.base import Network
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
@@ -132,10 +132,12 @@ class Contest:
     def settings(self, side: str, start: Network, seed: int) -> dict[str, Any]:
         """All that decides a training's result but machine and versions; nothing of the masks for dense."""
         masks = self.masks_of(side)
-        shape = {key: value for key, value in start.spec.items() if key != "seed"}  # Θ0 itself has a digest
+        identity = start.identity
+        shape = {key: value for key, value in identity["model"].items() if key != "seed"}  # Θ0 has a digest
         return {
             **self.task.digests,
             "metric": self.task.metric,
+            **identity,
             "model": shape,
             "initial": state_hash(start.state_dict()),
             "masks": None if masks is None else masks_hash(masks),
@@ -149,8 +151,7 @@ class Contest:
     def search_scores(self) -> dict[str, float]:
         """The search's trained weights on the hard-pruned graph: kept edges with their scores, then all with 1."""
         ticket, kept = self.ticket, self.ticket.masks.edges.kept
-        prefix = PyGNetwork.PREFIX if isinstance(self.network, PyGNetwork) else ""
-        state = {prefix + name: value for name, value in ticket.weights.items()}
+        state = {self.network.private_name(name): value for name, value in ticket.weights.items()}
         soft = None
         if ticket.soft_edge_mask is not None:
             soft = ticket.soft_edge_mask.new_ones(kept.numel()).masked_scatter(kept, ticket.soft_edge_mask)

@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from fastglt.errors import InputError
 from fastglt.kernels.csr import CSR, true_indices
 from fastglt.kernels.drop import Drop
-from fastglt.kernels.table import Table, backend
+from fastglt.kernels.table import Table, backend, use_backend
 
 __all__ = [
     "CSR",
@@ -35,6 +35,7 @@ __all__ = [
     "spmm",
     "table",
     "true_indices",
+    "use_backend",
     "use_table",
     "weigh",
     "zero_outside",

@@ -8,6 +8,8 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -110,8 +112,23 @@ def _path() -> Path:
     return cache_folder() / "kernels.json"
 
 
+_forced: list[str] = []
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Let one back end serve everything for a while, whatever table and environment say."""
+    _forced.append(name)
+    try:
+        yield
+    finally:
+        _forced.pop()
+
+
 def backend() -> str:
-    """What `FASTGLT_BACKEND` asks for; "auto": as the table says."""
+    """What `use_backend` or `FASTGLT_BACKEND` asks for; "auto": as the table says."""
+    if _forced:
+        return _forced[-1]
     choice = os.environ.get("FASTGLT_BACKEND", "auto")
     if choice not in ("auto", *BACKENDS):
         raise unknown_name("FASTGLT_BACKEND", choice, ("auto", *BACKENDS))

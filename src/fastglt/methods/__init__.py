@@ -1,6 +1,5 @@
 """The methods that find tickets: one class each, one line each in `METHODS`."""
 
-from dataclasses import fields
 from typing import Any, TypeVar
 
 from fastglt.errors import unknown_name
@@ -13,7 +12,7 @@ from fastglt.methods.forest import Forest
 from fastglt.methods.gebt import GEBT
 from fastglt.methods.grasp import GraSP
 from fastglt.methods.oneshot import OneShot
-from fastglt.methods.options import no_option
+from fastglt.methods.options import check_options
 from fastglt.methods.own import RESERVED, check_class
 from fastglt.methods.random import RandomPruning
 from fastglt.methods.rigl import RigL
@@ -92,8 +91,5 @@ def lookup(name: str) -> type[Method]:
 def make(name: str, *, targets: Targets, budget: Budget, **options: Any) -> Method:
     """A method by name, or by where it lives, with its own options."""
     method = lookup(name)
-    known = {field.name for field in fields(method)} - {"targets", "budget"}
-    for option in options:
-        if option not in known:
-            raise no_option(method, option)
+    check_options(method, options)
     return method(targets=targets, budget=budget, **options)

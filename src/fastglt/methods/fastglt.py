@@ -26,7 +26,7 @@ from fastglt.methods.base import (
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.ranking import EDGE_POTENTIALS, feature_norms, swapped
 from fastglt.methods.parts.schedules import SwapSchedule, intermediate_sparsity
-from fastglt.models.base import Backbone, Linear, Network
+from fastglt.models.base import Network
 from fastglt.system.seeds import derive
 from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
@@ -62,8 +62,9 @@ class FastGLT(Method):
         return () if self.forest is None else self.forest.needs
 
     def check(self, network: Network) -> None:
-        """What weights read is known of our own networks only."""
-        if self.weight_score == "effect" and self.targets.weight_sparsity > 0 and not isinstance(network, Backbone):
+        """An effect needs a network that knows which of its weights read the features."""
+        asked = self.weight_score == "effect" and self.targets.weight_sparsity > 0
+        if asked and network.feature_weights is None:
             remedy = "fastglt's own models know what theirs read"
             raise InputError(f"weight_score must be size for a model of your own (got effect); {remedy}")
 
@@ -128,10 +129,7 @@ class FastGLT(Method):
         """The size of each weight; as its effect, times the norm of the feature that it reads, if it reads one."""
         if self.weight_score == "size":
             return as_vector(training.weights)
-        assert isinstance(training.network, Backbone)
-        reads = {
-            part.weight for part in training.network.operations if isinstance(part, Linear) and part.on_features
-        }
+        reads = training.network.feature_weights or ()
         norms = feature_norms(training.task.x).unsqueeze(1)
         return as_vector({name: w * norms if name in reads else w for name, w in training.weights.items()})
 

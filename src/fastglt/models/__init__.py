@@ -1,30 +1,50 @@
-"""The networks that can be pruned: our backbones, and any PyG model through `PyGNetwork`."""
+"""The networks that can be pruned: backbones, one folder each, and any PyG model through `PyGNetwork`."""
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from fastglt.errors import InputError, unknown_name
-from fastglt.models.base import Backbone, Network
-from fastglt.models.gat import GAT
-from fastglt.models.gcn import GCN
-from fastglt.models.gin import GIN
-from fastglt.models.pyg import PyGNetwork
+if TYPE_CHECKING:
+    from fastglt.models.base import Backbone, Network
+    from fastglt.models.gat.network import GAT
+    from fastglt.models.gcn.network import GCN
+    from fastglt.models.gin.network import GIN
+    from fastglt.models.pyg import PyGNetwork
+    from fastglt.models.registry import BACKBONES, build, lookup, make, register
 
-__all__ = ["BACKBONES", "GAT", "GCN", "GIN", "Backbone", "Network", "PyGNetwork", "build"]
+_HOME = {
+    "BACKBONES": "registry",
+    "GAT": "gat.network",
+    "GCN": "gcn.network",
+    "GIN": "gin.network",
+    "Backbone": "base",
+    "Network": "base",
+    "PyGNetwork": "pyg",
+    "build": "registry",
+    "lookup": "registry",
+    "make": "registry",
+    "register": "registry",
+}
 
-BACKBONES: dict[str, type[Backbone]] = {"gcn": GCN, "gin": GIN, "gat": GAT}
+__all__ = [  # loaded on first use: a process that runs stock PyG's twins needs none of our kernels
+    "BACKBONES",
+    "GAT",
+    "GCN",
+    "GIN",
+    "Backbone",
+    "Network",
+    "PyGNetwork",
+    "build",
+    "lookup",
+    "make",
+    "register",
+]
 
 
-def build(spec: dict[str, Any]) -> Backbone:
-    """A backbone from its spec, with its initial weights.
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fastglt.models' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"fastglt.models.{_HOME[name]}"), name)
 
-    >>> build({"name": "gcn", "in_channels": 4, "hidden": 8, "out_channels": 2, "seed": 1}).hidden
-    8
-    """
-    arguments = dict(spec)
-    name = arguments.pop("name")
-    if name not in BACKBONES:
-        raise unknown_name("model", name, BACKBONES)
-    try:
-        return BACKBONES[name](**arguments)
-    except TypeError as error:
-        raise InputError(f"{name} does not take these settings ({error})") from None
+
+def __dir__() -> list[str]:
+    return __all__

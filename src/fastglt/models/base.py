@@ -1,26 +1,57 @@
-"""What a network must offer to be pruned, and what our own backbones share."""
+"""The contract: what every network offers, and what a backbone adds so that the rest follows from its layers.
 
+A backbone is one class, `docs/own-model.md` shows one. It says how many rounds of message passing it has and what
+they compute; which weights are pruned, which part of the graph it needs, how it is described, built again, counted,
+compiled and exported follows from that, and may be said better.
+"""
+
+import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from fastglt.errors import require
+from fastglt.errors import InputError, require
 from fastglt.graphs.features import FeatureRows, Features
 from fastglt.graphs.graph import Graph
-from fastglt.kernels import matmul
-from fastglt.system.seeds import derive, uniform
+from fastglt.graphs.messages import Hop
+from fastglt.models.layers import looks_at_all_nodes, weight_matrices
+from fastglt.models.operations import Linear, Operation
+from fastglt.system.plugins import code_digest
+from fastglt.system.seeds import own_random_state, own_randomness
+
+if TYPE_CHECKING:
+    from fastglt.models.portable import Portable, PyGForm
+    from fastglt.models.programs import Program
 
 
 class Network(nn.Module, ABC):
-    """A network that can be pruned: it runs on a prepared graph, with or without soft edge scores."""
+    """A network that can be pruned: it runs on a prepared graph, with or without a soft edge mask."""
+
+    twin: ClassVar[str] = ""  # module:Class of the same network from PyG's own layers, to measure against; "": none
 
     @property
     @abstractmethod
     def prunable(self) -> tuple[str, ...]:
         """The names of the parameters that are weight matrices to prune."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """What describes the network in a ticket; plain JSON values."""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """What it is, in a few words for a message."""
+
+    @abstractmethod
+    def forward(
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """The outputs of some nodes (None: of all); a soft edge mask multiplies messages along its edges."""
 
     @property
     def weight_shapes(self) -> dict[str, torch.Size]:
@@ -33,106 +64,190 @@ class Network(nn.Module, ABC):
         return 0
 
     @property
-    @abstractmethod
-    def spec(self) -> dict[str, Any]:
-        """What describes the network in a ticket; plain JSON values."""
-
-    @abstractmethod
-    def forward(
-        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Class scores for some nodes (None: for all); a soft edge score multiplies messages along its edge."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Linear:
-    """For cost and analysis: a product with a weight matrix, from some units to others."""
-
-    layer: str
-    weight: str
-    reads: str  # the units its rows stand for: "features", or what another product writes
-    writes: str  # the units its columns stand for
-    bias: str | None = None
+    def identity(self) -> dict[str, Any]:
+        """What tells runs with this network from others: its spec and, of a class from outside, its code."""
+        code = code_digest(type(self), Network)
+        return {"model": self.spec, **({} if code is None else {"model_code": code})}
 
     @property
-    def on_features(self) -> bool:
-        """The input is the data's features, which may be sparse."""
-        return self.reads == "features"
+    def public(self) -> nn.Module:
+        """The module whose parameter names stand in tickets and messages."""
+        return self
+
+    def public_name(self, name: str) -> str:
+        """The name of a parameter in tickets and messages."""
+        return name
+
+    def private_name(self, name: str) -> str:
+        """The inverse of `public_name`."""
+        return name
 
     @property
-    def parameters(self) -> tuple[str, ...]:
-        """Everything it reads that is learnt."""
-        return (self.weight,) if self.bias is None else (self.weight, self.bias)
+    def reads_edge_values(self) -> bool:
+        """Whether its outputs depend on the edge_weight or edge_attr of the data."""
+        return False
 
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What a forward pass computes, each parameter named once; nothing where only a look at a pass can tell."""
+        return ()
 
-@dataclass(frozen=True, kw_only=True)
-class Aggregation:
-    """For cost and analysis: messages of some width along edges, and from each node to itself."""
+    @property
+    def feature_weights(self) -> frozenset[str] | None:
+        """The weight matrices that read the data's features; None if nobody knows."""
+        linear = [part for part in self.operations if isinstance(part, Linear)]
+        return frozenset(part.weight for part in linear if part.on_features) if linear else None
 
-    layer: str
-    width: int
-    parameters: tuple[str, ...]
-    heads: int = 1  # coefficients of each message
+    def check_fits(self, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool) -> None:
+        """Refuse data that the network cannot be trained on, before anything is trained."""
 
+    def rebuilt(self) -> "Network | None":
+        """The network built again from its spec, initial weights included; None if that does not tell enough."""
+        return None
 
-@dataclass(frozen=True, kw_only=True)
-class Attention:
-    """For cost and analysis: the scores of each edge's two ends for each head, and their softmax."""
+    def redrawn(self, seed: int) -> "Network":
+        """A network like this one with other initial weights, which the seed decides; this one is kept."""
+        fresh = copy.deepcopy(self)
+        reset = getattr(fresh.public, "reset_parameters", None)
+        if not callable(reset):
+            got = type(fresh.public).__name__
+            raise InputError(f"fresh_init needs a model with reset_parameters() (got {got}, without)")
+        with own_random_state(torch.device("cpu")), own_randomness(seed):
+            torch.manual_seed(seed)
+            reset()
+        for name in self.prunable:
+            if torch.equal(fresh.get_parameter(name), self.get_parameter(name)):
+                got = self.public_name(name)
+                raise InputError(f"reset_parameters() must draw every weight matrix anew (got '{got}' unchanged)")
+        return fresh
 
-    layer: str
-    product: Linear  # what it looks at
-    parameters: tuple[str, str]  # a vector for each head: of the sender, of the receiver
+    def program(self) -> "Program | None":
+        """What is left to compute once nothing changes any more; None: the network itself is run."""
+        return None
 
+    def portable(self, graph: Graph, soft_edge_mask: Tensor | None) -> nn.Module:
+        """A module of plain torch operations from x [nodes, features] to the outputs of all nodes of a graph."""
+        raise InputError(f"only fastglt's backbones and PyG models can be exported (got {self.described})")
 
-Operation = Linear | Aggregation | Attention
+    def array_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "Portable | None":
+        """The same as few plain arrays; None if there is no such form."""
+        return None
+
+    def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm | None":
+        """The same as an ordinary PyG model and its data; None if there is no such form."""
+        return None
 
 
 class Backbone(Network):
-    """One of our own architectures: two layers on sparse kernels, initial weights decided by a seed."""
+    """A network on fastglt's sparse kernels, built from a spec; initial weights are decided by a seed.
+
+    Its options are what its `__init__` takes beside in_channels, hidden, out_channels and seed: by keyword, with a
+    type and a default, and kept as attributes of the same names.
+    """
 
     name: ClassVar[str]
+    paper: ClassVar[str] = ""
 
-    def __init__(self, in_channels: int, hidden: int, out_channels: int, *, dropout: float, seed: int) -> None:
+    def __init__(
+        self, in_channels: int, hidden: int, out_channels: int, *, dropout: float, seed: int, num_layers: int
+    ) -> None:
+        """`num_layers` is how many rounds of message passing there are: what a node hears of is so far away."""
         super().__init__()
-        require("be at least 1", in_channels=in_channels, hidden=hidden, out_channels=out_channels)
+        require(
+            "be at least 1",
+            in_channels=in_channels,
+            hidden=hidden,
+            out_channels=out_channels,
+            num_layers=num_layers,
+        )
         require("lie in [0, 1)", dropout=dropout)
         self.in_channels, self.hidden, self.out_channels = in_channels, hidden, out_channels
-        self.dropout, self.seed = dropout, seed
+        self.dropout, self.seed, self.num_layers = dropout, seed, num_layers
+
+    @abstractmethod
+    def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
+        """The outputs of the last hop's receivers from the features of the first hop's senders.
+
+        There is one hop for each round of message passing; the receivers of one are the senders of the next.
+        """
+
+    def forward(
+        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """The outputs of some nodes, from the part of the graph that they depend on."""
+        whole = nodes is not None and any(map(looks_at_all_nodes, self.modules()))
+        hops = graph.hops(None if whole else nodes, depth=self.num_layers)
+        out = self.outputs(x.of(hops[0].senders), hops, soft_edge_mask)
+        return out[nodes] if whole else out
+
+    @property
+    def prunable(self) -> tuple[str, ...]:
+        """Every weight matrix, in the network's order: see `weight_matrices`."""
+        names: dict[int, str] = {}  # one name for each parameter, although layers may share it
+        for name, _, parameter in weight_matrices(self):
+            names.setdefault(id(parameter), name)
+        return tuple(names.values())
 
     @property
     def spec(self) -> dict[str, Any]:
         """The recipe: built again from it, a backbone has bit for bit the same initial weights."""
-        return {
-            "name": self.name,
-            "in_channels": self.in_channels,
-            "hidden": self.hidden,
-            "out_channels": self.out_channels,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
+        from fastglt.models.options import arguments_of
+
+        names = arguments_of(type(self))
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing:
+            rule = "a model must keep each of its options as an attribute"
+            raise InputError(f"{rule} (got {type(self).__name__} without {missing[0]})")
+        return {"name": self.name, **{name: getattr(self, name) for name in names}}
 
     @property
-    def prunable(self) -> tuple[str, ...]:
-        """Every weight matrix, in the network's order."""
-        names = (name for name, _ in self.named_parameters())
-        return tuple(name for name in names if any(part.startswith("weight") for part in name.split(".")))
+    def described(self) -> str:
+        """Its name, and the options that are not as usual."""
+        from fastglt.models.options import options_of
 
-    @property
-    @abstractmethod
-    def operations(self) -> tuple[Operation, ...]:
-        """What a forward pass computes; each parameter is named once."""
+        unusual = [
+            f"{option.name} {getattr(self, option.name)}"
+            for option in options_of(type(self)).values()
+            if getattr(self, option.name) != option.default
+        ]
+        return f"{self.name} with {', '.join(unusual)}" if unusual else self.name
+
+    def check_fits(self, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool) -> None:
+        """Refuse other features, too few outputs, and a network that cannot be built again or trained whole."""
+        from fastglt.models.registry import check_registered
+
+        check_registered(type(self))
+        if self.in_channels != x.num_features:
+            raise InputError(f"the model must take {x.num_features} features (got {self.in_channels})")
+        if self.out_channels < num_classes:
+            raise InputError(f"the model must tell {num_classes} classes apart (got {self.out_channels})")
+        for name, parameter in self.named_parameters():
+            if parameter.dtype != torch.float32:
+                raise InputError(f"fastglt's own models are single precision (got '{name}' as {parameter.dtype})")
+            if not parameter.requires_grad:
+                raise InputError(f"fastglt's own models are trained whole (got '{name}' with requires_grad=False)")
+
+    def rebuilt(self) -> "Backbone":
+        """From its spec."""
+        from fastglt.models.registry import build
+
+        return build(self.spec)
+
+    def redrawn(self, seed: int) -> "Backbone":
+        """From its spec with another seed."""
+        from fastglt.models.registry import build
+
+        return build({**self.spec, "seed": seed})
+
+    def portable(self, graph: Graph, soft_edge_mask: Tensor | None) -> nn.Module:
+        """Its form in arrays if it has one, else the network itself on the graph, its kernels in plain torch."""
+        from fastglt.models.portable import OnGraph
+
+        form = self.array_form(graph, soft_edge_mask)
+        return OnGraph(self, graph, soft_edge_mask).eval() if form is None else form
 
 
-def product(x: FeatureRows | Tensor, weight: Tensor) -> Tensor:
-    """The data's features or a layer's output times a weight matrix."""
-    return matmul(x, weight) if isinstance(x, Tensor) else x @ weight
-
-
-def glorot(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter:
-    """A weight matrix [rows, columns] from Glorot's uniform distribution."""
-    return nn.Parameter(uniform((rows, columns), (6 / (rows + columns)) ** 0.5, derive(seed, "init", *purpose)))
-
-
-def zeros(*shape: int) -> nn.Parameter:
-    """A parameter that starts at zero."""
-    return nn.Parameter(torch.zeros(*shape, dtype=torch.float32))
+def state_of(network: Network, state: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+    """A network's state, or another one for it, under the names that stand in tickets."""
+    given = network.state_dict() if state is None else state
+    return {network.public_name(name): value for name, value in given.items()}

@@ -25,13 +25,13 @@ class PyGNetwork(Network):
     if the data has them, or a single ``data``. Messages that `MessagePassing` layers send can be scored.
     """
 
-    PREFIX = "module."
+    _PREFIX = "module."
 
     def __init__(self, module: nn.Module, *, prunable: Sequence[str] | None = None) -> None:
         super().__init__()
         refuse_unsupported(module)
         self._chosen = prunable is not None
-        self._prunable = tuple(self.PREFIX + name for name in _prunable_names(module, prunable))
+        self._prunable = tuple(self._PREFIX + name for name in _prunable_names(module, prunable))
         self._arguments = _forward_arguments(module)
         self._dtype = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
         self.module = _copy(module)
@@ -49,16 +49,35 @@ class PyGNetwork(Network):
         return self._prunable
 
     @property
+    def public(self) -> nn.Module:
+        """The model."""
+        module: nn.Module = self.module
+        return module
+
+    def public_name(self, name: str) -> str:
+        """As the model's owner knows it."""
+        return name.removeprefix(self._PREFIX)
+
+    def private_name(self, name: str) -> str:
+        """Inside this wrapper."""
+        return self._PREFIX + name
+
+    @property
+    def described(self) -> str:
+        """It is its owner's."""
+        return "a user's model"
+
+    @property
     def spared(self) -> int:
         """Of the matrices that would be pruned had the caller not named others."""
-        spared = set(default_prunable(self.module)) - {name.removeprefix(self.PREFIX) for name in self._prunable}
+        spared = set(default_prunable(self.module)) - set(map(self.public_name, self._prunable))
         return sum(self.module.get_parameter(name).numel() for name in spared) if self._chosen else 0
 
     @property
     def spec(self) -> dict[str, Any]:
         """The class; the architecture itself stays with its owner."""
         kind = type(self.module)
-        prunable = [name.removeprefix(self.PREFIX) for name in self._prunable]
+        prunable = [self.public_name(name) for name in self._prunable]
         return {"name": "pyg", "class": f"{kind.__module__}.{kind.__qualname__}", "prunable": prunable}
 
     @property
@@ -80,7 +99,7 @@ class PyGNetwork(Network):
         finally:
             self._graph = self._column_score = None
 
-    def probe(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
+    def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.
 
         Weight matrices that take no part in the prediction are not prunable. Without soft edges the
@@ -88,9 +107,15 @@ class PyGNetwork(Network):
         """
         idle = unused_weights(self, x, graph, num_outputs, soft_edges=soft_edges)
         if idle and self._chosen:
-            name = idle[0].removeprefix(self.PREFIX)
-            raise InputError(f"prunable must name trainable weights that the prediction depends on (got '{name}')")
+            got = self.public_name(idle[0])
+            raise InputError(f"prunable must name trainable weights that the prediction depends on (got '{got}')")
         self._prunable = tuple(name for name in self._prunable if name not in idle)
+
+    def portable(self, graph: Graph, soft_edge_mask: Tensor | None) -> nn.Module:
+        """See `UsersModel`."""
+        from fastglt.models.pyg_portable import UsersModel
+
+        return UsersModel(self, graph, soft_edge_mask).eval()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PyGNetwork":
         twin = type(self).__new__(type(self))

@@ -1,6 +1,7 @@
 """What a user's PyG model must be like: which of its weights can be pruned, and what is refused with a reason."""
 
 import copy
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,39 +9,38 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import ParametrizationList
 
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models.base import Network
+from fastglt.models.layers import weight_matrices
 from fastglt.system.process import is_out_of_memory
 from fastglt.system.seeds import own_random_state
 
 
 def message_passing_layers(module: nn.Module) -> list[Any]:
-    """Every layer that sends messages."""
+    """Every layer of PyG that sends messages."""
+    if "torch_geometric" not in sys.modules:  # nobody can have made one
+        return []
     from torch_geometric.nn import MessagePassing
 
     return [layer for layer in module.modules() if isinstance(layer, MessagePassing)]
 
 
 def default_prunable(module: nn.Module) -> tuple[str, ...]:
-    """The names of a model's trainable weight matrices: no biases, norms, embeddings or attention vectors.
+    """The names of a model's trainable weight matrices: see `weight_matrices`.
 
-    Nor what a parametrization computes a weight from: zeros there need be none in the weight.
+    A single row or column is one in a linear layer only.
     """
     from torch_geometric.nn import Linear
 
     names: dict[int, str] = {}  # one name for each parameter, although modules may share it
-    for prefix, owner in module.named_modules():
-        for name, parameter in owner.named_parameters(recurse=False):
-            linear = isinstance(owner, nn.Linear | Linear) and name == "weight"
-            matrix = sum(size > 1 for size in parameter.shape) >= 2 and not name.startswith(("att", "bias"))
-            other = isinstance(owner, nn.Embedding | nn.LayerNorm | ParametrizationList)
-            if parameter.requires_grad and (linear or (matrix and not other)):
-                names.setdefault(id(parameter), f"{prefix}.{name}" if prefix else name)
+    for name, owner, parameter in weight_matrices(module):
+        wide = sum(size > 1 for size in parameter.shape) >= 2
+        if parameter.requires_grad and (wide or isinstance(owner, nn.Linear | Linear)):
+            names.setdefault(id(parameter), name)
     return tuple(names.values())
 
 
@@ -104,7 +104,7 @@ def _differentiate(out: Tensor, trial: Network, scores: Tensor | None) -> set[st
         found = _gradients(out, wanted, trial)
     for name, gradient in zip(trainable, found, strict=False):
         if gradient is not None and gradient.layout != torch.strided:
-            got = name.removeprefix("module.")
+            got = trial.public_name(name)
             raise InputError(f"gradients must be dense (got a sparse one of '{got}'; embeddings have sparse=False)")
     used = {name for name, gradient in zip(trainable, found, strict=False) if gradient is not None}
     if not used:
@@ -186,7 +186,7 @@ def _train(trial: Network, x: Features, graph: Graph, scores: Tensor | None) -> 
             owner, _, buffer = name.rpartition(".")
             setattr(trial.get_submodule(owner), buffer, before[name])
         if not _alike(now, _run(trial, x, graph, scores)):
-            got = changed[0].removeprefix("module.")
+            got = trial.public_name(changed[0])
             raise InputError(f"buffers that training changes must be persistent (got '{got}', which is not)")
     return out
 

@@ -10,9 +10,11 @@ import torch
 
 from fastglt import __version__, kernels
 from fastglt.data import Dataset, load
-from fastglt.errors import require, unknown_name
+from fastglt.errors import require
 from fastglt.methods import Budget, FixedMasks, Method, Targets, make
-from fastglt.models import BACKBONES, Backbone, Network
+from fastglt.models import Backbone
+from fastglt.models import lookup as lookup_model
+from fastglt.models.options import check_options
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest
@@ -22,7 +24,6 @@ from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Task, known_metric, lookup, task_settings
 from fastglt.tasks.base import metric_of
 from fastglt.tickets.find import check_targets, find
-from fastglt.tickets.networks import as_network
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
@@ -41,6 +42,7 @@ class Experiment:
     budget: Budget
     options: dict[str, Any] = field(default_factory=dict)
     hidden: int = 512
+    model_options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     split_seed: int = 0
     directed: bool = False
@@ -49,8 +51,7 @@ class Experiment:
     data_root: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.model not in BACKBONES:
-            raise unknown_name("model", self.model, BACKBONES)
+        check_options(lookup_model(self.model), self.model_options)
         kind = lookup(self.task)
         if self.metric is not None:
             metric_of(kind, self.metric)  # refuses one that the task does not have
@@ -58,13 +59,19 @@ class Experiment:
         require("lie below 2^63", seeds=max(self.seed, self.split_seed))
         self.make_method()
 
+    @property
+    def model_name(self) -> str:
+        """The model's name, also of one that was given by where it lives."""
+        return lookup(self.model).name
+
     def make_method(self) -> Method:
         """The method with its targets, budget and options."""
         return make(self.method, targets=self.targets, budget=self.budget, **self.options)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` takes, in a process of its own."""
-        return {**asdict(self), "data_root": None if self.data_root is None else str(self.data_root)}
+        """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
+        values = {**asdict(self), "data_root": None if self.data_root is None else str(self.data_root)}
+        return {name: value for name, value in values.items() if name != "model_options" or value}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
@@ -94,10 +101,10 @@ class Experiment:
         else:
             dataset, task = like.dataset, like.task
         if like is not None and like.experiment.seed == self.seed:
-            network: Network = like.network
+            network = like.network
         else:
-            network = as_network(self.model, task, hidden=self.hidden, seed=self.seed)
-        assert isinstance(network, Backbone)
+            options = self.model_options
+            network = named_network(self.model, task, hidden=self.hidden, seed=self.seed, options=options)
         method = self.make_method()
         check_targets(network, task, method)
         return Prepared(experiment=self, dataset=dataset, task=task, network=network, method=method)
@@ -147,7 +154,7 @@ class Prepared:
             "dataset": self.dataset.name,
             **self.task.digests,
             **self._task_settings,
-            "model": self.network.spec,
+            **self.network.identity,
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
@@ -212,7 +219,7 @@ class Prepared:
     def _about(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset.name,
-            "model": self.experiment.model,
+            "model": self.network.name,
             "metric": self.task.metric,
             **task_settings(type(self.task)),
             "seed": self.experiment.seed,

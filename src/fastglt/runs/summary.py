@@ -6,7 +6,7 @@ from typing import Any
 from fastglt.analysis.cost import count_macs
 from fastglt.masks import Masks
 from fastglt.methods import Method
-from fastglt.models import Backbone
+from fastglt.models.base import Network
 from fastglt.system.container import nan_as_null
 from fastglt.tasks import Task
 from fastglt.tickets.find import Found
@@ -14,7 +14,7 @@ from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
 from fastglt.tickets.ticket import Ticket
 
 
-def metrics_of(found: Found, network: Backbone, task: Task, method: Method) -> dict[str, Any]:
+def metrics_of(found: Found, network: Network, task: Task, method: Method) -> dict[str, Any]:
     """All that a search and the trainings beside it have shown."""
     masks, scores, phases = found.ticket.masks, nan_as_null(found.ticket.scores), found.phases
     dense = Masks.full(task.graph.num_edges, network.weight_shapes)

@@ -10,6 +10,7 @@ from typing import Any
 from fastglt.methods import Budget, Targets
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.methods.variants import Variant, check_differ, read_variants
+from fastglt.models import lookup as lookup_model
 from fastglt.runs.build import build_experiment
 from fastglt.runs.engine import MakeEngine, Outcome
 from fastglt.runs.experiment import Experiment
@@ -30,6 +31,7 @@ class Study:
     task: str
     metric: str | None
     model: str
+    model_options: Mapping[str, Any] | None
     methods: str | Sequence[str]
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
@@ -56,7 +58,7 @@ class Study:
     @cached_property
     def folder(self) -> Path:
         """The folder of the runs' folders."""
-        name = f"{self.command}-{as_file_name(str(self.dataset))}-{self.model}"
+        name = f"{self.command}-{as_file_name(str(self.dataset))}-{lookup_model(self.model).name}"
         return Path("runs") / name if self.out is None else Path(self.out)
 
     @cached_property
@@ -89,6 +91,7 @@ class Study:
             task=self.task,
             metric=self.metric,
             model=self.model,
+            model_options=dict(self.model_options or {}),
             method=variant.place,
             options=variant.options,
             training=self._training,

@@ -16,7 +16,7 @@ from fastglt.masks import Masks
 from fastglt.methods import Method, Targets, lookup, make
 from fastglt.methods.settings import name_of, with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
-from fastglt.models import Backbone, Network, PyGNetwork, build
+from fastglt.models.base import Network, state_of
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
@@ -64,6 +64,7 @@ def find_ticket(
     seed: int = 0,
     budget: SomeBudget = None,
     hidden: int = 512,
+    model_options: Mapping[str, Any] | None = None,
     task: str | type[Task] = DEFAULT_TASK,
     metric: str | None = None,
     directed: bool | None = None,
@@ -76,8 +77,9 @@ def find_ticket(
 ) -> Ticket:
     """Find a graph lottery ticket.
 
-    `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat"), or any PyG model; the model and
-    the data are left as they are. Its current weights are Θ0. `options` are the method's own, such as
+    `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat", or ``module:Class`` of your own), or any
+    PyG model; the model and the data are left as they are. Its current weights are Θ0. A backbone that is named has
+    `hidden` units and its own `model_options`, such as ``{"heads": 4}``. `options` are the method's own, such as
     ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
     halves the time and leaves its isolated scores out.
 
@@ -96,9 +98,11 @@ def find_ticket(
     lookup(method)  # a mistake is better told before the data is read
     prepared = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
     soft_edges = graph_sparsity > 0
-    network = as_network(model, prepared, hidden=hidden, seed=seed, prunable=prunable, soft_edges=soft_edges)
-    backbone = network.name if isinstance(network, Backbone) else ""
-    budget, options = with_defaults(method, name_of(prepared.graph), backbone, budget=budget, options=options)
+    network = as_network(
+        model, prepared, hidden=hidden, seed=seed, options=model_options, prunable=prunable, soft_edges=soft_edges
+    )
+    names = (method, name_of(prepared.graph), network.spec["name"])
+    budget, options = with_defaults(*names, budget=budget, options=options)
     if distill is not None:
         budget = replace(budget, distill=distill)
     chosen = make(method, targets=targets, budget=budget, **options)
@@ -165,18 +169,16 @@ def make_ticket(
     **config: Any,
 ) -> Ticket:
     """The ticket of a best epoch, with the scores of other phases; `config` says more about where it comes from."""
-    prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
-    state = network.state_dict()
-    initial = {name.removeprefix(prefix): value.detach().cpu().clone() for name, value in state.items()}
-    initial_hash = state_hash(initial)
-    recipe = isinstance(network, Backbone) and state_hash(build(network.spec).state_dict()) == initial_hash
+    initial = {name: value.detach().cpu().clone() for name, value in state_of(network).items()}
+    initial_hash, again = state_hash(initial), network.rebuilt()
+    recipe = again is not None and state_hash(state_of(again)) == initial_hash
     unweighted = score_state(network, task, method.budget, best.state, seed=seed, masks=best.masks)
     runs = {"search": best.scores, "search_unweighted": unweighted, **others}
-    weights = {name.removeprefix(prefix): mask for name, mask in best.masks.weights.items()}
-    kept, valued = best.masks.edges.kept, isinstance(network, PyGNetwork) and network.reads_edge_values
+    weights = {network.public_name(name): mask for name, mask in best.masks.weights.items()}
+    kept, valued = best.masks.edges.kept, network.reads_edge_values
     return Ticket(
         masks=Masks(edges=best.masks.edges, weights=weights),
-        weights={name.removeprefix(prefix): value.cpu() for name, value in best.state.items()},
+        weights={name: value.cpu() for name, value in state_of(network, best.state).items()},
         soft_edge_mask=None if best.soft_edge_mask is None else best.soft_edge_mask.cpu()[kept],
         model=network.spec,
         config={

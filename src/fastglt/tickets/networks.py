@@ -1,16 +1,14 @@
 """A network for a task: from a name, a user's model or a ticket, checked before anything is trained."""
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import InputError
 from fastglt.masks import Masks
-from fastglt.models import BACKBONES, Backbone, Network, PyGNetwork, build
-from fastglt.system.seeds import derive, own_random_state, own_randomness
+from fastglt.models import Backbone, Network, PyGNetwork, build, make
+from fastglt.system.seeds import derive
 from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket
 
@@ -21,17 +19,17 @@ def as_network(
     *,
     hidden: int,
     seed: int,
+    options: Mapping[str, Any] | None = None,
     prunable: list[str] | None = None,
     soft_edges: bool = True,
 ) -> Network:
-    """One of our backbones by name or as it is, or a user's PyG model wrapped."""
+    """A backbone by name, with its options, or as it is, or a user's PyG model wrapped."""
     if prunable is not None and isinstance(model, str | Network):
         raise InputError(f"prunable is for PyG models; fastglt's own prune every weight matrix (got {prunable})")
     if isinstance(model, str):
-        if model not in BACKBONES:
-            raise unknown_name("model", model, BACKBONES)
-        shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_outputs}
-        return build({"name": model, **shape, "seed": seed})
+        return named_network(model, task, hidden=hidden, seed=seed, options=options)
+    if options:
+        raise InputError(f"model_options are for a model that is named (got {dict(options)} and a model)")
     if not isinstance(model, nn.Module):
         raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
     network = model if isinstance(model, Network) else PyGNetwork(model, prunable=prunable)
@@ -39,22 +37,17 @@ def as_network(
     return network
 
 
+def named_network(
+    name: str, task: Task, *, hidden: int, seed: int, options: Mapping[str, Any] | None = None
+) -> Backbone:
+    """A backbone for a task by its name, or by where it lives."""
+    shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_outputs}
+    return make(name, **shape, seed=seed, **(options or {}))
+
+
 def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
     """Refuse a network that cannot be trained for a task, before anything is trained."""
-    if isinstance(network, PyGNetwork):
-        network.probe(task.x, task.graph, task.num_outputs, soft_edges=soft_edges)
-    elif isinstance(network, Backbone):
-        if network.in_channels != task.x.num_features:
-            raise InputError(f"the model must take {task.x.num_features} features (got {network.in_channels})")
-        if network.out_channels < task.num_outputs:
-            raise InputError(
-                f"the model must give {task.num_outputs} outputs for each node (got {network.out_channels})"
-            )
-        for name, parameter in network.named_parameters():
-            if parameter.dtype != torch.float32:
-                raise InputError(f"fastglt's own models are single precision (got '{name}' as {parameter.dtype})")
-            if not parameter.requires_grad:
-                raise InputError(f"fastglt's own models are trained whole (got '{name}' with requires_grad=False)")
+    network.check_fits(task.x, task.graph, task.num_outputs, soft_edges=soft_edges)
 
 
 def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:
@@ -86,7 +79,7 @@ def network_of(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, 
         wrapped = PyGNetwork(model, prunable=spec["prunable"])
     except InputError as error:
         raise InputError(f"the model must be the one the ticket was found with, {owner} ({error})") from None
-    weights = {wrapped.PREFIX + name: mask for name, mask in ticket.masks.weights.items()}
+    weights = {wrapped.private_name(name): mask for name, mask in ticket.masks.weights.items()}
     return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
 
 
@@ -95,28 +88,12 @@ def fresh_start(network: Network, seed: int) -> Network:
 
     A user's model draws them in its `reset_parameters`. A search with the same seed began from others.
     """
-    seed = derive(seed, "fresh start")
-    if isinstance(network, Backbone):
-        return build({**network.spec, "seed": seed})
-    fresh = copy.deepcopy(network)
-    module = fresh.module if isinstance(fresh, PyGNetwork) else fresh
-    reset = getattr(module, "reset_parameters", None)
-    if not callable(reset):
-        raise InputError(f"fresh_init needs a model with reset_parameters() (got {type(module).__name__}, without)")
-    with own_random_state(torch.device("cpu")), own_randomness(seed):
-        torch.manual_seed(seed)
-        reset()
-    for name in network.prunable:
-        if torch.equal(fresh.get_parameter(name), network.get_parameter(name)):
-            got = name.removeprefix(PyGNetwork.PREFIX)
-            raise InputError(f"reset_parameters() must draw every weight matrix anew (got '{got}' unchanged)")
-    return fresh
+    return network.redrawn(derive(seed, "fresh start"))
 
 
 def _load(network: Network, state: Mapping[str, Tensor], ticket: Ticket) -> None:
-    module = network.module if isinstance(network, PyGNetwork) else network
     try:
-        module.load_state_dict(dict(state))
+        network.public.load_state_dict(dict(state))
     except RuntimeError as error:
         owner, reason = ticket.model.get("class", ticket.model["name"]), " ".join(str(error).split())
         raise InputError(f"the model must be the one the ticket was found with, {owner} ({reason})") from None
@@ -124,7 +101,7 @@ def _load(network: Network, state: Mapping[str, Tensor], ticket: Ticket) -> None
 
 def _refuse_other_backbone(spec: dict[str, Any], model: object) -> None:
     name = spec["name"]
-    if isinstance(model, Backbone):
+    if isinstance(model, Network):
         shape = {key: value for key, value in spec.items() if key != "seed"}
         same = shape == {key: value for key, value in model.spec.items() if key != "seed"}
     else:

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
-from fastglt.models import build
+from fastglt.models import BACKBONES, Backbone, build
 from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
+from fastglt.system.plugins import code_digest
 from fastglt.system.storage import disk_errors, write_atomically
 from fastglt.tickets.ticket import Ticket, state_hash
 
@@ -85,10 +86,20 @@ def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
     checksum = str(header["checksum"])
     if _checksum(content.replace(checksum.encode(errors="replace"), _NO_CHECKSUM.encode(), 1)) != checksum:
         raise InputError(f"'{source}' is a damaged ticket (its checksum does not match); save or copy it again")
+    _check_known(header["model"])
     try:
         return _ticket(header, read_tensors(content), initial_file)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(f"'{source}' is a malformed ticket ({type(error).__name__}: {error})") from None
+
+
+def _check_known(spec: Any) -> None:
+    """Refuse a ticket of a backbone that is not here; whatever else is wrong with a spec is found later."""
+    name = spec.get("name") if isinstance(spec, dict) else None
+    if isinstance(name, str) and name not in (*BACKBONES, "pyg"):
+        rule = f"the ticket's model must be one of {', '.join(BACKBONES)} or a registered one (got '{name}')"
+        remedy = "fastglt.register(its class) in Python or `fastglt --use module:Class …` makes it known"
+        raise InputError(f"{rule}; {remedy}")
 
 
 def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_file: Path) -> Ticket:
@@ -137,10 +148,13 @@ def _check_shapes(spec: dict[str, Any], stored: Mapping[str, tuple[int, ...]]) -
 
 
 def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of a backbone's state, read off a tiny twin: each of its sizes is a prime that tells which it is.
+    """The shapes of a backbone's state, read off a tiny one: each of its sizes is a prime that tells which it is.
 
-    No other number, such as of layers, may be larger than `most`.
+    No other number, such as of layers, may be larger than `most`. A backbone from outside may have shapes that no
+    prime tells; it is its owner's code, and is built as large as it says.
     """
+    if code_digest(BACKBONES[spec["name"]], Backbone) is not None:
+        return {name: tuple(value.shape) for name, value in build(spec).state_dict().items()}
     twin = {name: _PRIMES.get(name, value) for name, value in spec.items()}
     for name, value in twin.items():
         if name not in ("seed", *_PRIMES) and isinstance(value, int) and value > most:

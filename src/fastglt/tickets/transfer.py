@@ -1,5 +1,6 @@
 """A ticket's masks on another network, or another graph: what fits is taken over, what does not stays whole."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from torch import nn
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
-from fastglt.models import Network, PyGNetwork
+from fastglt.models.base import Network
 from fastglt.system.modes import ordinary_mode
 from fastglt.tasks import Task
 from fastglt.tickets.find import make_ticket
@@ -40,17 +41,16 @@ class Fit:
     def of(ticket: Ticket, network: Network, task: Task) -> "Fit":
         """The edge mask on the ticket's own graph, and weight masks where a matrix has the same name and shape."""
         edges = task.graph.fingerprint == ticket.graph_fingerprint
-        prefix = PyGNetwork.PREFIX if isinstance(network, PyGNetwork) else ""
         weights, matrices = {}, []
         for name, shape in network.weight_shapes.items():
-            mask = ticket.masks.weights.get(name.removeprefix(prefix))
+            mask = ticket.masks.weights.get(network.public_name(name))
             fits = mask is not None and mask.kept.shape == shape
             weights[name] = mask if mask is not None and fits else Mask.full(shape)
-            matrices += [name.removeprefix(prefix)] * fits
+            matrices += [network.public_name(name)] * fits
         if not edges and not matrices:
             raise InputError(
                 "nothing of the ticket fits: it was found on another graph, and no weight matrix has the name and "
-                f"shape of one of its own (got {_shapes(network.weight_shapes, prefix)})"
+                f"shape of one of its own (got {_shapes(network)})"
             )
         kept = ticket.masks.edges if edges else Mask.full(torch.Size([task.graph.num_edges]))
         return Fit(masks=Masks(edges=kept, weights=weights), edges=edges, matrices=tuple(matrices))
@@ -65,6 +65,7 @@ def transfer_ticket(
     seed: int = 0,
     budget: Budget | None = None,
     hidden: int = 512,
+    model_options: Mapping[str, Any] | None = None,
     metric: str | None = None,
     directed: bool | None = None,
     device: str | torch.device = "cpu",
@@ -76,7 +77,7 @@ def transfer_ticket(
     ticket is trained once, alone from the model's own initial weights; `evaluate` judges it like any other.
     """
     task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=directed).to(device)
-    network = as_network(model, task, hidden=hidden, seed=seed, soft_edges=False)
+    network = as_network(model, task, hidden=hidden, seed=seed, options=model_options, soft_edges=False)
     made = transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=progress)
     return made.with_config(**({} if directed is None else {"directed": directed}))
 
@@ -125,5 +126,6 @@ def _origin(ticket: Ticket, fit: Fit) -> dict[str, Any]:
     }
 
 
-def _shapes(shapes: dict[str, torch.Size], prefix: str) -> str:
-    return ", ".join(f"{name.removeprefix(prefix)} {tuple(shape)}" for name, shape in shapes.items())
+def _shapes(network: Network) -> str:
+    shapes = network.weight_shapes.items()
+    return ", ".join(f"{network.public_name(name)} {tuple(shape)}" for name, shape in shapes)

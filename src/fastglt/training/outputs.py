@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from fastglt.models import Network
+from fastglt.models.base import Network
 from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 

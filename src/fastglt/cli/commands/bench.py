@@ -32,6 +32,12 @@ INFER_EXAMPLES = (
     "[bold]fastglt bench infer --datasets cora,citeseer --weight-sparsity 0.95[/] (finds them first)"
 )
 
+
+def _count(number: int | None) -> str:
+    """A number, if there is one: a model without a program has none."""
+    return "–" if number is None else f"{number:,}"
+
+
 _MEMORY: "Columns" = {
     "ours MB": lambda row: f"{row['peak_mb_ours']:,.0f}",
     "PyG MB": lambda row: f"{row['peak_mb_pyg_edge_index']:,.0f}",
@@ -67,8 +73,8 @@ _INFER: "Columns" = {
     "PyG CSR ms": lambda row: f"{row['pyg_csr_ms']:,.1f}",
     "to dense": lambda row: f"{row['ratio_to_dense']:,.2f}×",
     "to PyG": lambda row: f"{row['ratio_to_pyg']:,.1f}×",
-    "units": lambda row: f"{row['live_units']:,}",
-    "features": lambda row: f"{row['used_features']:,}",
+    "units": lambda row: _count(row["live_units"]),
+    "features": lambda row: _count(row["used_features"]),
     "ticket kB": lambda row: f"{row['ticket_bytes'] / 1000:,.0f}",
     "dense kB": lambda row: f"{row['dense_bytes'] / 1000:,.0f}",
     "ticket MB": lambda row: f"{row['peak_mb_ticket']:,.0f}",

@@ -1,15 +1,13 @@
 """`fastglt methods`: who can be named, what it does and costs, and the options it takes."""
 
-import inspect
 import json
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from fastglt.cli.shared.listing import about, print_options, print_table
 
+if TYPE_CHECKING:
     from fastglt.methods import Method
 
 EXAMPLES = (
@@ -38,6 +36,7 @@ def methods(
 
 
 def _facts(method: "type[Method]") -> dict[str, Any]:
+    from fastglt.methods import Method
     from fastglt.methods.options import options_of
     from fastglt.methods.settings.published import PUBLISHED
 
@@ -48,39 +47,13 @@ def _facts(method: "type[Method]") -> dict[str, Any]:
         "prunes": method.prunes,
         "epochs": method().epochs,
         "paper": method.paper,
-        "about": _about(method),
-        "options": [
-            {"name": option.name, "default": option.default, "takes": option.takes, "about": option.about}
-            for option in options_of(method).values()
-        ],
+        "about": about(method, Method),
+        "options": [option.to_json() for option in options_of(method).values()],
         "published": [
             {"dataset": dataset, "model": model, "options": options}
             for (dataset, model), options in published.items()
         ],
     }
-
-
-def _about(method: "type[Method]") -> list[str]:
-    """What the source says of it, and of the methods it builds on: of each file, then of the class."""
-    from fastglt.methods import Method
-
-    found = []
-    for kind in method.__mro__[: method.__mro__.index(Method)]:
-        module = inspect.getmodule(kind)
-        found += [None if module is None else module.__doc__, vars(kind).get("__doc__")]
-    texts = (inspect.cleandoc(text) for text in found if text and not _generated(text))
-    return list(dict.fromkeys(_unwrapped(part) for text in texts for part in text.split("\n\n")))
-
-
-def _generated(text: str) -> bool:
-    """Whether a docstring is the signature that dataclasses write where there is none."""
-    return "(*, " in text
-
-
-def _unwrapped(paragraph: str) -> str:
-    """A paragraph in one line, for a terminal of any width; lists and code stay as they are."""
-    lines = paragraph.splitlines()
-    return paragraph if any(line.startswith((" ", "- ", ">>>")) for line in lines) else " ".join(lines)
 
 
 def _print_all(facts: list[dict[str, Any]]) -> None:
@@ -115,27 +88,9 @@ def _print_one(facts: dict[str, Any]) -> None:
     console.print(f"\nprunes {escape(facts['prunes'])}; {facts['epochs']:,} epochs at default settings, at most")
     if facts["paper"]:
         console.print(escape(facts["paper"]))
-    if not facts["options"]:
-        console.print("It takes no options.")
-    else:
-        headings = {"name": "name", "default": "default", "takes": "takes", "about": "what it is"}
-        _print_table(console, "--option NAME=VALUE", headings, facts["options"])
+    print_options(console, "--option", facts["options"])
     if facts["published"]:
         options = dict.fromkeys(name for row in facts["published"] for name in row["options"])
         rows = [{**row, **row["options"]} for row in facts["published"]]
         headings = {"dataset": "dataset", "model": "model", **{name: name for name in options}}
-        _print_table(console, "published settings, taken unless --option says otherwise", headings, rows)
-
-
-def _print_table(
-    console: "Console", title: str, headings: dict[str, str], rows: Sequence[Mapping[str, Any]]
-) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for heading in headings.values():
-        table.add_column(heading, no_wrap=heading in ("name", "default"), overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(str(row.get(key, "–"))) for key in headings))
-    console.print(table)
+        print_table(console, "published settings, taken unless --option says otherwise", headings, rows)

@@ -10,7 +10,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import LONG, RUN, WHAT
 from fastglt.cli.shared.judging import Loader, judge, print_verdict
-from fastglt.cli.shared.options import given
+from fastglt.cli.shared.options import given, model_options
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
 from fastglt.studies.lists import read_seeds
@@ -32,8 +32,13 @@ EXAMPLES = (
 def transfer(
     ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
     model: Annotated[
-        str | None, typer.Option(help="gcn, gin or gat (default: the ticket's).", rich_help_panel=WHAT)
+        str | None,
+        typer.Option(
+            help="A name from [bold]fastglt models[/], or module:Class of your own (default: the ticket's).",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
+    model_option: arguments.ModelOptions = None,
     dataset: Annotated[
         str | None, typer.Option(help="Another graph (default: the ticket's).", rich_help_panel=WHAT)
     ] = None,
@@ -81,7 +86,8 @@ def transfer(
     found = graph.load(file)
     task = source.task.from_tensors(found.tensors, metric=known_metric(source.task, found.metric)).to(device)
     width = source.model.get("hidden", 512) if hidden is None else hidden
-    network = as_network(model or source.model["name"], task, hidden=width, seed=seed)
+    options = {**_own_options(source, model), **model_options(model or source.model["name"], model_option or [])}
+    network = as_network(model or source.model["name"], task, hidden=width, seed=seed, options=options)
     epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
     budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
     machine = machine_settings(threads, device)
@@ -98,6 +104,15 @@ def transfer(
     parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
     typer.echo(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'.")
     print_verdict(document, verdict)
+
+
+def _own_options(source: "Ticket", model: str | None) -> dict[str, Any]:
+    """The options of the ticket's own model, where no other is named."""
+    from fastglt.models.options import SHAPE
+
+    if model is not None or source.is_of_users_model:
+        return {}
+    return {name: value for name, value in source.model.items() if name not in ("name", *SHAPE)}
 
 
 def _budget(dataset: str, model: str, given_values: dict[str, Any]) -> "Budget":
@@ -134,7 +149,7 @@ def _train(
     settings = {
         **facts,
         **task.digests,
-        "model": network.spec,
+        **network.identity,
         "method": "transfer",
         "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
         "masks": masks_hash(source.masks),

@@ -41,7 +41,18 @@ Engine = Annotated[
     str, typer.Option(help="Who executes the runs: local (processes of this machine).", rich_help_panel=RUN)
 ]
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
-Model = Annotated[str, typer.Option(help="gcn, gin or gat.", rich_help_panel=WHAT)]
+Model = Annotated[
+    str,
+    typer.Option(help="A name from [bold]fastglt models[/], or module:Class of your own.", rich_help_panel=WHAT),
+]
+ModelOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An option of the model, as often as needed; [bold]fastglt models NAME[/] lists them.",
+        rich_help_panel=WHAT,
+    ),
+]
 Task = Annotated[
     str,
     typer.Option(help="What is predicted: node-classification, or module:Class of your own.", rich_help_panel=WHAT),

@@ -41,8 +41,12 @@ def _refuse_to_find(pairs: Pairs) -> None:
 
 
 def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
+    from fastglt.models import BACKBONES
+    from fastglt.models.twins import check_twin
+
     ticket, file = open_ticket(path)
     refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
+    check_twin(BACKBONES[ticket.model["name"]].twin, ticket.model["name"])
     dataset = _graph(pairs).load(file)
     what = {
         "dataset": dataset.name,
@@ -68,7 +72,7 @@ def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: i
 
     experiment = prepared.experiment
     settings = {**prepared.settings, "dense": False}
-    name = f"infer-{as_file_name(experiment.dataset)}-{experiment.model}-{settings_digest(settings)}"
+    name = f"infer-{as_file_name(experiment.dataset)}-{prepared.network.name}-{settings_digest(settings)}"
     folder = RunFolder(Path("runs") / name, settings)
     with folder.open(wait=True) as finished:
         metrics = finished

@@ -37,7 +37,10 @@ class Pairs:
         ),
     ] = None
     models: Annotated[
-        str, typer.Option("--models", "--model", help="gcn, gin, gat; commas between.", rich_help_panel=WHAT)
+        str,
+        typer.Option(
+            "--models", "--model", help="Names from [bold]fastglt models[/], commas between.", rich_help_panel=WHAT
+        ),
     ] = "gcn"
     graph_sparsity: Annotated[
         float, typer.Option(help="Share of edges to remove, in [0, 1).", rich_help_panel=WHAT)
@@ -117,10 +120,13 @@ class Measurement:
 
 
 def pair_of(prepared: "Prepared") -> dict[str, str]:
-    """What tells a dataset and a model from others."""
+    """What tells a dataset and a model from others; the model must have a twin to be measured against."""
+    from fastglt.models.twins import check_twin
+
+    check_twin(prepared.network.twin, prepared.network.name)
     return {
         "dataset": prepared.dataset.name,
-        "model": prepared.experiment.model,
+        "model": prepared.network.name,
         "data": prepared.task.digest,
     }
 

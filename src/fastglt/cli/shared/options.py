@@ -49,7 +49,17 @@ def options_by_method(methods: str, texts: Sequence[str]) -> dict[str, dict[str,
     return {name: method_options(places[name], parts, beside={}) for name, parts in written.items()}
 
 
-def split_options(texts: Sequence[str]) -> dict[str, str]:
+def model_options(model: str, texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--model-option NAME=VALUE`` says, in the model's own types."""
+    if not texts:
+        return {}
+    from fastglt.models import lookup
+    from fastglt.models.options import read_options
+
+    return read_options(lookup(model), split_options(texts, "--model-option"))
+
+
+def split_options(texts: Sequence[str], flag: str = "--option") -> dict[str, str]:
     """Names and values of ``NAME=VALUE``; a dash in a name is as good as an underscore.
 
     >>> split_options(["swap-fraction=0.2", "start = random"])
@@ -59,7 +69,7 @@ def split_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign):
-            raise InputError(f"--option must be NAME=VALUE (got '{text}')")
+            raise InputError(f"{flag} must be NAME=VALUE (got '{text}')")
         name = name.replace("-", "_")
         if name in found:
             raise InputError(f"an option must be given once (got '{name}' twice)")

@@ -8,7 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
-from fastglt.cli.shared.options import given, options_by_method
+from fastglt.cli.shared.options import given, model_options, options_by_method
 from fastglt.cli.shared.series import teller
 from fastglt.errors import InputError, require
 
@@ -25,6 +25,7 @@ class Setup:
     task: arguments.Task = "node-classification"
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
+    model_option: arguments.ModelOptions = None
     split_seed: arguments.SplitSeed = 0
     oneshot_epochs: arguments.OneshotEpochs = None
     denoise_epochs: arguments.DenoiseEpochs = None
@@ -50,6 +51,7 @@ class Setup:
         """What `fastglt.compare` and `fastglt.extreme` are called with."""
         values = asdict(self)
         budget = given({name: values.pop(name) for name in _TRAINING})
+        values["model_options"] = model_options(self.model, values.pop("model_option") or [])
         taught, weight = values.pop("distill"), values.pop("distill_weight")
         return {**values, "budget": budget, "distill": (1.0 if weight is None else weight) if taught else None}
 

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fastglt.deploy.exports.portable import PortableGAT, portable
 from fastglt.deploy.predictor import Predictor
+from fastglt.errors import InputError
 
 
 def scores(a: Mapping[str, NDArray[Any]]) -> Any:
@@ -37,12 +37,13 @@ def scores(a: Mapping[str, NDArray[Any]]) -> Any:
 
 
 def make(predictor: Predictor) -> dict[str, bytes]:
-    """The buffers of the portable module under their own names, and the features that it reads."""
-    module = portable(predictor.network, predictor.graph, predictor.score)
-    arrays = {name: value.numpy() for name, value in module.state_dict().items()}
-    arrays["x"] = predictor.x.dense.cpu()[:, module.features].numpy()
-    if isinstance(module, PortableGAT):
-        arrays["slope"] = np.float32(module.slope)
+    """The buffers of the network's form in arrays under their own names, and the features that it reads."""
+    with torch.no_grad():
+        form = predictor.network.array_form(predictor.graph, predictor.score)
+    if form is None:
+        rule = "compact arrays are there for gcn, gat and gin with depth 1"
+        raise InputError(f"{rule} (got {predictor.network.described}); try another format")
+    arrays = {name: value.numpy() for name, value in form.arrays(predictor.x.dense.cpu()).items()}
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     return {"ticket.npz": file.getvalue()}

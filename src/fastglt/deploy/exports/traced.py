@@ -5,22 +5,16 @@ import copy
 import io
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import ExportedProgram
 
 from fastglt.deploy.compact import expand
-from fastglt.deploy.exports.portable import portable
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError, MachineError
-from fastglt.graphs.features import Features
-from fastglt.models import PyGNetwork
-from fastglt.models.pyg_checks import message_passing_layers
 
 
 def make_torch(predictor: Predictor) -> dict[str, bytes]:
@@ -59,48 +53,11 @@ def read_onnx(path: Path, x: Tensor) -> Tensor:
     return torch.from_numpy(session.run(["scores"], {"x": x.numpy()})[0])
 
 
-class UsersModel(nn.Module):
-    """A user's model on the pruned graph, which is part of it, with each edge's score on its messages.
-
-    Tracing skips PyG's hooks, by which the network itself is scored: here the layers' `message` is wrapped instead.
-    """
-
-    def __init__(self, network: PyGNetwork, predictor: Predictor) -> None:
-        super().__init__()
-        self.network, self.graph = copy.deepcopy(network), predictor.graph.to("cpu")
-        expand(self.network)
-        self.network.cpu()
-        if predictor.score is None:
-            return
-        edges = self.graph.column_edge[self.graph.column_edge < self.graph.num_edges]  # self-loops come last
-        self.register_buffer("score", predictor.score.cpu()[edges])
-        for layer in message_passing_layers(self.network.module):
-            layer.message = self._scored(layer, layer.message)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Class scores."""
-        features = cast(Features, SimpleNamespace(dense=x))  # real ones count their zeros, which no tracer can
-        return self.network(features, self.graph)  # type: ignore[no-any-return]
-
-    def _scored(self, layer: Any, message: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def scored(*inputs: Any, **named: Any) -> Tensor:
-            out = message(*inputs, **named)
-            score = cast(Tensor, self.score)
-            loops = score.new_ones(out.shape[layer.node_dim] - score.numel())
-            shape = [1] * out.dim()
-            shape[layer.node_dim] = -1
-            return out * torch.cat([score, loops]).to(out.dtype).view(shape)
-
-        return scored
-
-
 def _program(predictor: Predictor) -> ExportedProgram:
-    network = predictor.network
-    if isinstance(network, PyGNetwork):
-        module: nn.Module = UsersModel(network, predictor).eval()
-    else:
-        module = portable(network, predictor.graph, predictor.score)
+    network = copy.deepcopy(predictor.network)
+    expand(network)
     with _quiet(), _refusing("torch.export"), torch.no_grad():
+        module = network.portable(predictor.graph, predictor.score)
         return torch.export.export(module, (predictor.x.dense.cpu(),), strict=False)
 
 

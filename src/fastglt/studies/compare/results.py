@@ -62,7 +62,7 @@ class Comparison:
         first = self._runs[0].experiment
         return {
             "dataset": first.dataset,
-            "model": first.model,
+            "model": first.model_name,
             "metric": next((o.metrics["metric"] for o in self._outcomes.values() if o.metrics is not None), None),
             "hidden": first.hidden,
             "budget": first.budget.settings,

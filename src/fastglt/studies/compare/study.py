@@ -19,6 +19,7 @@ def compare(
     task: str = DEFAULT_TASK,
     metric: str | None = None,
     model: str = "gcn",
+    model_options: Mapping[str, Any] | None = None,
     methods: str | Sequence[str] = ("fastglt", "oneshot", "random"),
     options: Mapping[str, Mapping[str, Any]] | None = None,
     graph_sparsity: Numbers = 0.2,
@@ -53,7 +54,8 @@ def compare(
         dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file or edges.csv.
         task: What is predicted: a name, or ``module:Class`` of your own.
         metric: How it is scored (default: the dataset's, or the task's first).
-        model: One of fastglt's backbones, by name.
+        model: A backbone's name, or ``module:Class`` of your own.
+        model_options: The model's own options: ``{"dropout": 0.2}``.
         methods: Names, ``module:Class`` of your own, or variants such as ``fastglt[start=random,ramp=1]``.
         options: Options by method, for all of its variants: ``{"ugs": {"round_epochs": 100}}``.
         graph_sparsity: The share of edges to remove, or several.
@@ -81,6 +83,7 @@ def compare(
         task=task,
         metric=metric,
         model=model,
+        model_options=model_options,
         methods=methods,
         options=options,
         budget=budget,

@@ -1,17 +1,25 @@
 """GIN (Xu et al., ICLR'19) as the graph lottery ticket papers use it."""
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from fastglt.errors import require, unknown_name
-from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate, dropout
-from fastglt.models.base import Aggregation, Backbone, Linear, Operation, product, zeros
+from fastglt.models.base import Backbone
+from fastglt.models.operations import Aggregation, Linear, Operation
+from fastglt.models.parts import product, zeros
 from fastglt.system.seeds import derive, uniform
+
+if TYPE_CHECKING:
+    from fastglt.models.portable import Portable, PyGForm
+    from fastglt.models.programs import Program
+
 
 _AGGREGATIONS = ("mean", "sum")
 
@@ -67,6 +75,8 @@ class GIN(Backbone):
     """Two GIN layers; the prediction averages layer 2 with a linear read-out of layer 1."""
 
     name = "gin"
+    paper = "Xu et al., How Powerful are Graph Neural Networks?, ICLR 2019"
+    twin = "fastglt.models.gin.twin:StockGIN"
 
     def __init__(
         self,
@@ -74,12 +84,12 @@ class GIN(Backbone):
         hidden: int,
         out_channels: int,
         *,
-        dropout: float = 0.5,
+        dropout: float = 0.5,  # of the hidden units
         seed: int = 0,
-        depth: int = 1,
-        aggregation: str = "mean",
+        depth: int = 1,  # matrices of each layer's MLP
+        aggregation: str = "mean",  # of the neighbours: mean or sum
     ) -> None:
-        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed, num_layers=2)
         if aggregation not in _AGGREGATIONS:
             raise unknown_name("aggregation", aggregation, _AGGREGATIONS)
         require("be at least 1", depth=depth)
@@ -90,19 +100,12 @@ class GIN(Backbone):
         self.bias_readout = _vector(hidden, out_channels, seed, "readout", 0)
         self.layer2 = GINLayer(hidden, out_channels, purpose="layer2", **common)  # type: ignore[arg-type]
 
-    def forward(
-        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Class scores."""
-        first, second = graph.hops(nodes, depth=2)
-        h = self.layer1(x.of(first.senders), first, soft_edge_mask, activation="relu", p=self.dropout)
+    def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
+        """See `Backbone.outputs`."""
+        first, second = hops
+        h = self.layer1(x, first, soft_edge_mask, activation="relu", p=self.dropout)
         read = product(second.of_receivers(h), self.weight_readout) + self.bias_readout
         return (read + self.layer2(h, second, soft_edge_mask)) / 2  # type: ignore[no-any-return]
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """The recipe."""
-        return {**super().spec, "depth": self.depth, "aggregation": self.aggregation}
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -128,6 +131,24 @@ class GIN(Backbone):
             Aggregation(layer=layer, width=width, parameters=(f"{layer}.bias", f"{layer}.eps")),
             *deeper,
         )
+
+    def program(self) -> "Program | None":
+        """See `GINProgram`; a deeper MLP has none."""
+        from fastglt.models.gin.program import GINProgram
+
+        return GINProgram(self.state_dict(), mean=self.aggregation == "mean") if self.depth == 1 else None
+
+    def array_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "Portable | None":
+        """See `PortableGIN`; a deeper MLP has none."""
+        from fastglt.models.gin.portable import PortableGIN
+
+        return PortableGIN(self, graph, soft_edge_mask) if self.depth == 1 else None
+
+    def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm":
+        """See `pyg_model`."""
+        from fastglt.models.gin.portable import pyg_form
+
+        return pyg_form(self, graph, soft_edge_mask)
 
 
 def _matrix(rows: int, columns: int, seed: int, *purpose: object) -> nn.Parameter:

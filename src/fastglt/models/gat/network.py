@@ -1,16 +1,23 @@
 """GAT (Veličković et al., ICLR'18)."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from fastglt.errors import require
-from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate, attention, dropout, head_dots
-from fastglt.models.base import Aggregation, Attention, Backbone, Linear, Operation, glorot, product, zeros
+from fastglt.models.base import Backbone
+from fastglt.models.operations import Aggregation, Attention, Linear, Operation
+from fastglt.models.parts import glorot, product, zeros
+
+if TYPE_CHECKING:
+    from fastglt.models.portable import Portable, PyGForm
+    from fastglt.models.programs import Program
 
 
 class GATLayer(nn.Module):
@@ -71,6 +78,8 @@ class GAT(Backbone):
     """Two GAT layers: `heads` heads of `hidden` concatenated, ELU, dropout, then one head of classes."""
 
     name = "gat"
+    paper = "Veličković et al., Graph Attention Networks, ICLR 2018"
+    twin = "fastglt.models.gat.twin:StockGAT"
 
     def __init__(
         self,
@@ -78,25 +87,23 @@ class GAT(Backbone):
         hidden: int,
         out_channels: int,
         *,
-        dropout: float = 0.6,
+        dropout: float = 0.6,  # of the hidden units and of the attention
         seed: int = 0,
-        heads: int = 8,
-        slope: float = 0.2,
-        prune_attention: bool = False,
+        heads: int = 8,  # of the first layer, each with `hidden` units
+        slope: float = 0.2,  # of the attention's leaky ReLU below zero
+        prune_attention: bool = False,  # whether attention vectors are pruned like weight matrices
     ) -> None:
-        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed, num_layers=2)
         require("be at least 1", heads=heads)
         self.heads, self.slope, self.prune_attention = heads, slope, prune_attention
         common = {"dropout": dropout, "slope": slope, "seed": seed}
         self.layer1 = GATLayer(in_channels, hidden, heads, purpose="layer1", **common)  # type: ignore[arg-type]
         self.layer2 = GATLayer(heads * hidden, out_channels, 1, purpose="layer2", **common)  # type: ignore[arg-type]
 
-    def forward(
-        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Class scores."""
-        first, second = graph.hops(nodes, depth=2)
-        h = self.layer1(x.of(first.senders), first, soft_edge_mask, activation="elu", p=self.dropout)
+    def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
+        """See `Backbone.outputs`."""
+        first, second = hops
+        h = self.layer1(x, first, soft_edge_mask, activation="elu", p=self.dropout)
         return self.layer2(h, second, soft_edge_mask)  # type: ignore[no-any-return]
 
     @property
@@ -104,12 +111,6 @@ class GAT(Backbone):
         """The weight matrices and, by option, the attention vectors."""
         vectors = [name for name, _ in self.named_parameters() if "attention" in name]
         return super().prunable + (tuple(vectors) if self.prune_attention else ())
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """The recipe."""
-        extra = {"heads": self.heads, "slope": self.slope, "prune_attention": self.prune_attention}
-        return {**super().spec, **extra}
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -126,3 +127,21 @@ class GAT(Backbone):
                 Aggregation(layer=name, width=width, heads=heads, parameters=(f"{name}.bias",)),
             ]
         return tuple(found)
+
+    def program(self) -> "Program | None":
+        """See `GATProgram`."""
+        from fastglt.models.gat.program import GATProgram
+
+        return GATProgram(self.state_dict(), heads=self.heads, slope=self.slope)
+
+    def array_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "Portable | None":
+        """See `PortableGAT`."""
+        from fastglt.models.gat.portable import PortableGAT
+
+        return PortableGAT(self, graph, soft_edge_mask)
+
+    def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm":
+        """See `pyg_model`."""
+        from fastglt.models.gat.portable import pyg_form
+
+        return pyg_form(self, graph, soft_edge_mask)

@@ -1,12 +1,21 @@
 """GCN (Kipf & Welling, ICLR'17)."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
-from fastglt.graphs.features import FeatureRows, Features
+from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate
-from fastglt.models.base import Aggregation, Backbone, Linear, Operation, glorot, product, zeros
+from fastglt.models.base import Backbone
+from fastglt.models.operations import Aggregation, Linear, Operation
+from fastglt.models.parts import glorot, product, zeros
+
+if TYPE_CHECKING:
+    from fastglt.models.portable import Portable, PyGForm
+    from fastglt.models.programs import Program
 
 
 class GCNLayer(nn.Module):
@@ -36,20 +45,26 @@ class GCN(Backbone):
     """Two GCN layers, ReLU and dropout between them."""
 
     name = "gcn"
+    paper = "Kipf & Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017"
+    twin = "fastglt.models.gcn.twin:StockGCN"
 
     def __init__(
-        self, in_channels: int, hidden: int, out_channels: int, *, dropout: float = 0.5, seed: int = 0
+        self,
+        in_channels: int,
+        hidden: int,
+        out_channels: int,
+        *,
+        dropout: float = 0.5,  # of the hidden units
+        seed: int = 0,
     ) -> None:
-        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed)
+        super().__init__(in_channels, hidden, out_channels, dropout=dropout, seed=seed, num_layers=2)
         self.layer1 = GCNLayer(in_channels, hidden, seed, "layer1")
         self.layer2 = GCNLayer(hidden, out_channels, seed, "layer2")
 
-    def forward(
-        self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Class scores."""
-        first, second = graph.hops(nodes, depth=2)
-        h = self.layer1(x.of(first.senders), first, soft_edge_mask, activation="relu", p=self.dropout)
+    def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
+        """See `Backbone.outputs`."""
+        first, second = hops
+        h = self.layer1(x, first, soft_edge_mask, activation="relu", p=self.dropout)
         return self.layer2(h, second, soft_edge_mask)  # type: ignore[no-any-return]
 
     @property
@@ -61,3 +76,21 @@ class GCN(Backbone):
             Linear(layer="layer2", weight="layer2.weight", reads="hidden", writes="classes"),
             Aggregation(layer="layer2", width=self.out_channels, parameters=("layer2.bias",)),
         )
+
+    def program(self) -> "Program | None":
+        """See `GCNProgram`."""
+        from fastglt.models.gcn.program import GCNProgram
+
+        return GCNProgram(self.state_dict())
+
+    def array_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "Portable | None":
+        """See `PortableGCN`."""
+        from fastglt.models.gcn.portable import PortableGCN
+
+        return PortableGCN(self, graph, soft_edge_mask)
+
+    def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm":
+        """See `pyg_model`."""
+        from fastglt.models.gcn.portable import pyg_form
+
+        return pyg_form(self, graph, soft_edge_mask)

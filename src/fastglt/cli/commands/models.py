@@ -1,0 +1,76 @@
+"""`fastglt models`: the backbones that can be named, and the options they take."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastglt.cli.shared.listing import about, print_options
+
+if TYPE_CHECKING:
+    from fastglt.models import Backbone
+
+EXAMPLES = (
+    "Examples: [bold]fastglt models[/] · [bold]fastglt models gat[/] · "
+    "[bold]fastglt models my_module:MyModel[/] (one of your own)"
+)
+
+
+def models(
+    name: Annotated[str | None, typer.Argument(help="A model, or module:Class of your own.")] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """List the models; with a name, what that one computes and which options it takes."""
+    from fastglt.models import BACKBONES, lookup
+
+    if name is not None:
+        facts: Any = _facts(lookup(name))
+    else:
+        facts = [_facts(backbone) for backbone in BACKBONES.values()]
+    if json_output:
+        typer.echo(json.dumps(facts))
+    elif name is None:
+        _print_all(facts)
+    else:
+        _print_one(facts)
+
+
+def _facts(backbone: "type[Backbone]") -> dict[str, Any]:
+    from fastglt.models import Backbone
+    from fastglt.models.options import options_of
+
+    return {
+        "name": backbone.name,
+        "paper": backbone.paper,
+        "about": about(backbone, Backbone),
+        "options": [option.to_json() for option in options_of(backbone).values()],
+    }
+
+
+def _print_all(facts: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(caption_justify="left", caption="fastglt models NAME tells more.")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it computes", ratio=1, overflow="fold")
+    table.add_column("options", overflow="fold")
+    for model in facts:
+        paper = f"\n[dim]{escape(model['paper'])}[/]" if model["paper"] else ""
+        options = ", ".join(option["name"] for option in model["options"])
+        table.add_row(model["name"], f"{escape(model['about'][-1] if model['about'] else '')}{paper}", options)
+    Console().print(table, highlight=False)
+
+
+def _print_one(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{facts['name']}[/]")
+    for text in facts["about"]:
+        console.print(f"\n{escape(text)}")
+    if facts["paper"]:
+        console.print(f"\n{escape(facts['paper'])}")
+    print_options(console, "--model-option", facts["options"])

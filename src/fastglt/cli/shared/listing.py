@@ -1,0 +1,53 @@
+"""What `fastglt methods` and `fastglt models` share: a class told from its source, and its options as a table."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def about(kind: type, base: type) -> list[str]:
+    """What the source says of a class and of those it builds on: of each file, then of the class; a text each."""
+    found = []
+    for part in kind.__mro__[: kind.__mro__.index(base)]:
+        module = inspect.getmodule(part)
+        found += [None if module is None else module.__doc__, vars(part).get("__doc__")]
+    texts = (inspect.cleandoc(text) for text in found if text and not _generated(text))
+    return list(dict.fromkeys(_unwrapped(part) for text in texts for part in text.split("\n\n")))
+
+
+def _generated(text: str) -> bool:
+    """Whether a docstring is the signature that dataclasses write where there is none."""
+    return "(*, " in text
+
+
+def _unwrapped(paragraph: str) -> str:
+    """A paragraph in one line, for a terminal of any width; lists and code stay as they are."""
+    lines = paragraph.splitlines()
+    return paragraph if any(line.startswith((" ", "- ", ">>>")) for line in lines) else " ".join(lines)
+
+
+def print_options(console: "Console", flag: str, options: Sequence[Mapping[str, Any]]) -> None:
+    """The options as a table, or that there are none."""
+    if not options:
+        console.print("It takes no options.")
+    else:
+        headings = {"name": "name", "default": "default", "takes": "takes", "about": "what it is"}
+        print_table(console, f"{flag} NAME=VALUE", headings, options)
+
+
+def print_table(
+    console: "Console", title: str, headings: dict[str, str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Rows under headings, each heading with the key that it shows."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for heading in headings.values():
+        table.add_column(heading, no_wrap=heading in ("name", "default"), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row.get(key, "–"))) for key in headings))
+    console.print(table)

@@ -1,0 +1,1 @@
+"""GAT: the network, its program, its exported forms, and its twin from PyG's layers."""

@@ -1,0 +1,1 @@
+"""GIN: the network, its program, its exported forms, and its twin from PyG's layers."""

@@ -1,0 +1,73 @@
+"""The backbones by name: ours, and those that were registered from outside."""
+
+from typing import Any, TypeVar
+
+import torch
+
+from fastglt.errors import InputError, unknown_name
+from fastglt.models.base import Backbone
+from fastglt.models.gat.network import GAT
+from fastglt.models.gcn.network import GCN
+from fastglt.models.gin.network import GIN
+from fastglt.models.options import check_arguments, check_options
+from fastglt.system.plugins import add_to, check_subclass, described, load_class, same_class
+from fastglt.system.seeds import derive, own_random_state
+
+BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT)}
+_RESERVED = ("pyg",)  # what a ticket calls a user's model
+
+AnyBackbone = TypeVar("AnyBackbone", bound=type[Backbone])
+
+
+def register(backbone: AnyBackbone) -> AnyBackbone:
+    """Add a backbone of your own, by its name; also as a decorator."""
+    check_subclass(backbone, Backbone, "model")
+    check_arguments(backbone)
+    add_to(BACKBONES, backbone, "model", reserved=_RESERVED)
+    return backbone
+
+
+def lookup(name: str) -> type[Backbone]:
+    """A backbone's class by its name, or by where it lives: ``module:Class``."""
+    if ":" in name:
+        found: type[Backbone] = register(load_class(name, "model"))
+        return found
+    if name not in BACKBONES:
+        raise unknown_name("model", name, BACKBONES)
+    return BACKBONES[name]
+
+
+def check_registered(backbone: type[Backbone]) -> None:
+    """Refuse a backbone that nobody could build again from its name."""
+    known = BACKBONES.get(getattr(backbone, "name", ""))
+    if known is None or not same_class(known, backbone):
+        got = described(backbone)
+        raise InputError(
+            f"a model of your own must be registered (got {got}, which is not); fastglt.register does it"
+        )
+
+
+def make(name: str, *, in_channels: int, hidden: int, out_channels: int, seed: int, **options: Any) -> Backbone:
+    """A backbone by name, or by where it lives, with its own options."""
+    backbone = lookup(name)
+    check_options(backbone, options)
+    shape = {"in_channels": in_channels, "hidden": hidden, "out_channels": out_channels, "seed": seed}
+    return build({"name": backbone.name, **shape, **options})
+
+
+def build(spec: dict[str, Any]) -> Backbone:
+    """A backbone from its spec, with its initial weights, which the seed decides.
+
+    >>> build({"name": "gcn", "in_channels": 4, "hidden": 8, "out_channels": 2, "seed": 1}).hidden
+    8
+    """
+    arguments = dict(spec)
+    name = arguments.pop("name")
+    if name not in BACKBONES:  # never a place: a file that somebody sent must not have a module imported
+        raise unknown_name("model", name, BACKBONES)
+    with own_random_state(torch.device("cpu")):
+        torch.default_generator.manual_seed(derive(arguments.get("seed", 0), "init"))  # for layers of PyTorch's own
+        try:
+            return BACKBONES[name](**arguments)
+        except TypeError as error:
+            raise InputError(f"{name} does not take these settings ({error})") from None
