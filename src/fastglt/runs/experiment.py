@@ -24,6 +24,7 @@ from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Task, known_metric, lookup, task_settings
 from fastglt.tasks.base import metric_of
 from fastglt.tickets.find import check_targets, find
+from fastglt.tickets.networks import named_network
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training

@@ -55,10 +55,15 @@ class Study:
         """The methods asked for, by their labels."""
         return read_variants(self.methods, self.options)
 
+    @property
+    def model_name(self) -> str:
+        """The model's name, also of one that was given by where it lives."""
+        return lookup_model(self.model).name
+
     @cached_property
     def folder(self) -> Path:
         """The folder of the runs' folders."""
-        name = f"{self.command}-{as_file_name(str(self.dataset))}-{lookup_model(self.model).name}"
+        name = f"{self.command}-{as_file_name(str(self.dataset))}-{self.model_name}"
         return Path("runs") / name if self.out is None else Path(self.out)
 
     @cached_property

@@ -120,7 +120,7 @@ def _hunt(
         return found.rows
 
     hunt = Hunt(questions, rules, measure)
-    about = {"dataset": str(study.dataset), "model": study.model, "out": str(study.series.out)}
+    about = {"dataset": str(study.dataset), "model": study.model_name, "out": str(study.series.out)}
     if rules.fresh_seeds:
         _require_test_nodes(study)
     answers = hunt.run(start)
