@@ -78,3 +78,8 @@ def test_options_named_on_the_page_exist() -> None:
     page = (DOCS / "methods.md").read_text()
     for method, option in re.findall(r"--option (\w+)\.(\w+)=", page):
         assert option in options_of(METHODS[method])
+
+
+def test_the_pages_model_is_the_one_that_is_tested() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "own-model.md").read_text(), re.DOTALL)
+    assert code == (Path(__file__).parent / "extending" / "sage.py").read_text()
