@@ -72,7 +72,10 @@ def test_what_cannot_be_a_backbone_is_refused(backbone: Any, rule: str) -> None:
 
 @pytest.mark.parametrize("thing", [3, dict])
 def test_what_is_neither_method_nor_model_is_refused(thing: Any) -> None:
-    with pytest.raises(InputError, match=r"must be a class that extends fastglt.Method or fastglt.Backbone \(got "):
+    with pytest.raises(
+        InputError,
+        match=r"must be a class that extends fastglt\.Method or fastglt\.Backbone or fastglt\.Task \(got ",
+    ):
         fastglt.register(thing)
 
 

@@ -98,7 +98,7 @@ class Network(nn.Module, ABC):
         linear = [part for part in self.operations if isinstance(part, Linear)]
         return frozenset(part.weight for part in linear if part.on_features) if linear else None
 
-    def check_fits(self, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool) -> None:
+    def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool) -> None:
         """Refuse data that the network cannot be trained on, before anything is trained."""
 
     def rebuilt(self) -> "Network | None":
@@ -212,15 +212,15 @@ class Backbone(Network):
         ]
         return f"{self.name} with {', '.join(unusual)}" if unusual else self.name
 
-    def check_fits(self, x: Features, graph: Graph, num_classes: int, *, soft_edges: bool) -> None:
+    def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool) -> None:
         """Refuse other features, too few outputs, and a network that cannot be built again or trained whole."""
         from fastglt.models.registry import check_registered
 
         check_registered(type(self))
         if self.in_channels != x.num_features:
             raise InputError(f"the model must take {x.num_features} features (got {self.in_channels})")
-        if self.out_channels < num_classes:
-            raise InputError(f"the model must tell {num_classes} classes apart (got {self.out_channels})")
+        if self.out_channels < num_outputs:
+            raise InputError(f"the model must give {num_outputs} outputs for each node (got {self.out_channels})")
         for name, parameter in self.named_parameters():
             if parameter.dtype != torch.float32:
                 raise InputError(f"fastglt's own models are single precision (got '{name}' as {parameter.dtype})")

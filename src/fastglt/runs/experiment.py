@@ -63,7 +63,7 @@ class Experiment:
     @property
     def model_name(self) -> str:
         """The model's name, also of one that was given by where it lives."""
-        return lookup(self.model).name
+        return lookup_model(self.model).name
 
     def make_method(self) -> Method:
         """The method with its targets, budget and options."""

@@ -93,7 +93,7 @@ def _difference(predictor: Predictor, chosen: Format, contents: Mapping[str, byt
         for name, content in contents.items():
             (Path(folder) / name).write_bytes(content)
         path = Path(folder) / next(iter(contents)) if chosen.suffix else Path(folder)
-        with own_random_state(torch.device("cpu")):  # a network that is built draws weights before it loads its own
+        with own_random_state(torch.device("cpu")), torch.no_grad():  # a network that is built draws weights first
             found = chosen.read(path, predictor.x.dense.cpu())
     with torch.no_grad():
         expected = predictor.network(predictor.x, predictor.graph, predictor.score).cpu()
