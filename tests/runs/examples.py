@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from fastglt.runs.plan import Run, plan
+from fastglt.methods import Budget, Targets
 from fastglt.runs.experiment import Experiment
-from fastglt.methods import (Budget, Targets)
+from fastglt.runs.plan import Run, plan
 
 TINY = "synthetic:nodes=80,edges=200,features=16,classes=3"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastglt import (Ticket)
+from fastglt import Ticket
 from fastglt.runs.experiment import Prepared
 from fastglt.runs.run_folder import RunFolder
 from fastglt.training.loop import Training

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fastglt.runs.local import LocalEngine
 from fastglt.methods import Budget
+from fastglt.runs.local import LocalEngine
 from fastglt.runs.run_folder import RunFolder
 from tests.conftest import OwnModule
 

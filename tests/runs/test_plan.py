@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fastglt import (InputError)
+from fastglt import InputError
+from fastglt.methods import Targets
 from fastglt.runs.experiment import Experiment
-from fastglt.methods import (Targets)
 from fastglt.runs.run_folder import settings_digest
 from fastglt.runs.store import key_of
 

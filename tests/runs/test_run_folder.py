@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from fastglt import (InputError, MachineError)
-from fastglt.tickets.find import Found, find
+from fastglt import InputError, MachineError
 from fastglt.kernels import Table, table, use_table
 from fastglt.models import GCN
-from fastglt.tickets.phases import Journal, run_phase
 from fastglt.runs.run_folder import RunFolder
+from fastglt.tickets.find import Found, find
+from fastglt.tickets.phases import Journal, run_phase
 from fastglt.tickets.ticket_file import encode
 from fastglt.training.loop import Training
 from tests.helpers import method_of, toy_task, training_of

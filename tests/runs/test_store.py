@@ -14,9 +14,9 @@ from typing import IO, Any
 
 import pytest
 
-from fastglt import (InputError, MachineError)
-from fastglt.system import provenance
+from fastglt import InputError, MachineError
 from fastglt.runs.store import Entry, Store, key_of
+from fastglt.system import provenance
 
 RUNS = int(os.environ.get("FASTGLT_STORE_RUNS", "40"))
 

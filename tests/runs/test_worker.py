@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from fastglt import (Ticket)
-from fastglt.runs.plan import Run
+from fastglt import Ticket
+from fastglt.methods import Budget
 from fastglt.runs import worker
-from fastglt.runs.plan import STOPPED
 from fastglt.runs.experiment import Experiment
-from fastglt.methods import (Budget)
+from fastglt.runs.plan import STOPPED, Run
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.store import Store
 
@@ -84,7 +83,9 @@ def test_it_records_its_run(tmp_path: Path, stop_pipe: Connection) -> None:
     assert Ticket.load(ticket.folder / "ticket.safetensors").config["method"] == "random"
 
 
-def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(tmp_path: Path, stop_pipe: Connection) -> None:
+def test_a_run_that_was_killed_before_it_was_recorded_is_recorded_later(
+    tmp_path: Path, stop_pipe: Connection
+) -> None:
     dense, _ = runs_of(tmp_path, experiment())
     worker.work(job(dense, store=str(tmp_path / "lost.sqlite")), stop_pipe)
     for _ in range(2):

@@ -8,21 +8,21 @@ from typing import Any
 
 import torch
 
-from fastglt import (__version__, kernels)
+from fastglt import __version__, kernels
 from fastglt.data import Dataset, load
-from fastglt.training.distillation import Teacher
 from fastglt.errors import require, unknown_name
-from fastglt.tickets.find import check_targets, find
-from fastglt.tickets.networks import as_network
-from fastglt.methods import (Budget, FixedMasks, Method, Targets, make)
-from fastglt.runs.summary import metrics_of, phase_metrics
+from fastglt.methods import Budget, FixedMasks, Method, Targets, make
 from fastglt.models import BACKBONES, Backbone, Network
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.runs.run_folder import RunFolder
+from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import keep_freed_memory
-from fastglt.runs.run_folder import RunFolder
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks.node_classification import Task
+from fastglt.tickets.find import check_targets, find
+from fastglt.tickets.networks import as_network
+from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
 
 

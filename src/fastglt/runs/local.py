@@ -1,4 +1,4 @@
-"""Runs in processes of this machine: so many at a time, stopped cleanly, and one that dies takes no other with it."""
+"""Runs in processes of this machine: so many at a time, stopped cleanly; one that dies takes no other with it."""
 
 import contextlib
 import glob
@@ -115,7 +115,7 @@ def _main_module_hidden() -> Iterator[None]:
 
 
 def _refuse_what_only_this_process_has(runs: Sequence[Run]) -> None:
-    """A method that was defined at a prompt, or in the script itself, is nowhere to be found for a run's process."""
+    """A method that was defined at a prompt, or in the script itself, cannot be found by a run's process."""
     for run in runs:
         asked = run.experiment.method
         if ":" not in asked and not is_ours(method := lookup(asked)):

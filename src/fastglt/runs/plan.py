@@ -9,9 +9,9 @@ from typing import Any
 
 from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
-from fastglt.tickets.phases import DENSE, DISTILLED
 from fastglt.runs.run_folder import RunFolder, settings_digest
 from fastglt.runs.store import Entry, key_of
+from fastglt.tickets.phases import DENSE, DISTILLED
 
 OURS = "FASTGLT_"  # how the names of our environment variables begin
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
@@ -105,9 +105,9 @@ def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:
 def plan(experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = ()) -> list[Run]:
     """All runs, all twins before the first of their tickets, with everything checked that can be without training.
 
-    The experiments differ in method, targets, budget and seed alone; `labels` may say what their tickets are called.
-    A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used or
-    overwritten.
+    The experiments differ in method, targets, budget and seed alone; `labels` may say what their tickets are
+    called. A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used
+    or overwritten.
     """
     runs: dict[Path, Run] = {}
     prepared: Prepared | None = None

@@ -16,14 +16,14 @@ from typing import IO, Any
 
 from torch import Tensor
 
-from fastglt import (kernels)
-from fastglt.training.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
-from fastglt.system.container import read_meta, read_tensors, to_bytes
+from fastglt import kernels
 from fastglt.errors import InputError, MachineError
-from fastglt.tickets.phases import Journal, PhaseResult
-from fastglt.training.records import EpochRecord, Snapshot
+from fastglt.system.container import read_meta, read_tensors, to_bytes
 from fastglt.system.storage import disk_errors, write_atomically
+from fastglt.tickets.phases import Journal, PhaseResult
+from fastglt.training.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
 from fastglt.training.loop import Training
+from fastglt.training.records import EpochRecord, Snapshot
 
 _LOOK_EVERY = 0.1  # seconds, whether a folder is free
 

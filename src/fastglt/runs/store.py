@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastglt.system import provenance
 from fastglt.errors import InputError
+from fastglt.system import provenance
 from fastglt.system.storage import disk_errors
 
 VERSION = 1

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastglt.system.container import nan_as_null
-from fastglt.tickets.find import Found
 from fastglt.analysis.cost import count_macs
 from fastglt.masks import Masks
-from fastglt.methods import (Method)
+from fastglt.methods import Method
 from fastglt.models import Backbone
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
+from fastglt.system.container import nan_as_null
 from fastglt.tasks.node_classification import Task
+from fastglt.tickets.find import Found
+from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
 from fastglt.tickets.ticket import Ticket
 
 

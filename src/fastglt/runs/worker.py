@@ -1,7 +1,7 @@
 """One run of a series: the job that every engine has done, and what a process of its own does around it.
 
-A process stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that is
-how the process that started it says so, and what happens when that process dies.
+A process stops after the epoch that is running, with a checkpoint, once the other end of its pipe is closed: that
+is how the process that started it says so, and what happens when that process dies.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastglt.runs.plan import OURS, STOPPED, settings_of
-from fastglt.runs.entries import entry_of
 from fastglt.errors import FastGLTError
+from fastglt.runs.entries import entry_of
 from fastglt.runs.experiment import Experiment, Prepared
-from fastglt.tickets.phases import DISTILLED
-from fastglt.system.process import is_out_of_memory
+from fastglt.runs.plan import OURS, STOPPED, settings_of
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.store import Store
+from fastglt.system.process import is_out_of_memory
+from fastglt.tickets.phases import DISTILLED
 
 _NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
 Job = Mapping[str, Any]

@@ -1,0 +1,128 @@
+"""A series of runs: what is finished is taken, what is left an engine executes, each run is told of as it ends."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastglt.errors import FastGLTError, require, unknown_name
+from fastglt.report.wording import percent
+from fastglt.runs.engine import Engine, MakeEngine, Outcome
+from fastglt.runs.experiment import Experiment, available_threads
+from fastglt.runs.local import LocalEngine
+from fastglt.runs.plan import Run, plan
+from fastglt.runs.store import Store
+from fastglt.system.provenance import revision
+from fastglt.system.signals import stop_on_signals
+
+ENGINES: dict[str, MakeEngine] = {"local": LocalEngine}
+Tell = Callable[[str], None]
+
+
+class Stopped(KeyboardInterrupt):
+    """A series that was interrupted, with how far it came; run again, it goes on from there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """What all runs of a series share: where they are kept, who executes them, who is told.
+
+    >>> series = Series(command="compare", out=Path("runs/mine"), store=Path("runs/results.sqlite"), jobs=2)
+    >>> runs, outcomes = series.run(experiments)  # doctest: +SKIP
+    """
+
+    command: str  # the name under which runs are recorded
+    out: Path  # the folder of the runs' folders
+    store: Path
+    jobs: int = 1  # runs at a time
+    checkpoint_every: float = 10.0  # seconds
+    engine: str | MakeEngine = "local"
+    shown: str = "test"  # the scores that are told while runs end; val where these decide what runs next
+    tell: Tell | None = None  # gets a line of text for whatever happens
+
+    def __post_init__(self) -> None:
+        require("not be negative", checkpoint_every=self.checkpoint_every)
+        if isinstance(self.engine, str) and self.engine not in ENGINES:
+            raise unknown_name("engine", self.engine, ENGINES)
+
+    def run(self, experiments: Sequence[Experiment], labels: Sequence[str] = ()) -> tuple[list[Run], list[Outcome]]:
+        """Execute what is neither finished nor in the store; gives all runs, and how each of them ended.
+
+        Every finished run is in the store then, under this command's name unless it was there before. `labels` may
+        say what the experiments' tickets are called. Interrupted, it raises `Stopped`.
+        """
+        runs = plan(experiments, self.out, labels)
+        outcomes = self._finished(runs)
+        done = {outcome.run.folder for outcome in outcomes}
+        left = [run for run in runs if run.folder not in done]
+        if left:
+            several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
+            self._tell(f"{several} in '{self.out}'")
+        engine = self._make_engine()
+        with stop_on_signals(engine):
+            try:
+                for outcome in engine.run(left):
+                    outcomes.append(outcome)
+                    self._tell(f"{self._line(outcome)}; {len(runs) - len(outcomes)} left")
+            except KeyboardInterrupt as stopped:
+                raise Stopped(*stopped.args) from None
+        return runs, outcomes
+
+    def _make_engine(self) -> Engine:
+        make = ENGINES[self.engine] if isinstance(self.engine, str) else self.engine
+        return make(
+            self.jobs,
+            logs=self.out / "logs",
+            store=self.store,
+            command=self.command,
+            checkpoint_every=self.checkpoint_every,
+        )
+
+    def _finished(self, runs: Sequence[Run]) -> list[Outcome]:
+        """What need not run: finished folders, which get into the store, and what the store has."""
+        store, found, reused, older = Store(self.store), list[Outcome](), 0, 0
+        for run in runs:
+            try:
+                metrics = run.result()
+            except FastGLTError:  # its job will say what is wrong with the folder
+                continue
+            if metrics is not None:
+                store.ensure(run.entry(metrics, command=self.command))
+                found.append(Outcome(run=run, metrics=metrics))
+            elif (entry := store.find(run.key)) is not None:
+                reused += 1
+                older += entry.revision != revision() or str(entry.revision).endswith("-dirty")
+                found.append(Outcome(run=run, metrics=entry.metrics, place=entry.folder))
+        if len(found) > reused:
+            self._tell(f"{len(found) - reused} of {len(runs)} runs are finished already")
+        if reused:
+            other = f", {older} of them made by another, or a changed, revision of fastglt" if older else ""
+            self._tell(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'{other}")
+        return found
+
+    def _line(self, outcome: Outcome) -> str:
+        run, metrics = outcome.run, outcome.metrics
+        if metrics is None:
+            return f"{run.name}: failed: {outcome.reason}"
+        phases = (run.method,) if run.is_dense else ("search", "isolated")
+        scores = ", ".join(
+            f"{phase.replace('_', ' ')} {percent(metrics[f'{phase}_{self.shown}'])} %" for phase in phases
+        )
+        seconds = sum(metrics.get(f"{phase}_seconds", 0.0) for phase in ("teacher", *phases))
+        return f"{run.name}: {'validation: ' * (self.shown == 'val')}{scores}, {seconds:.1f} s"
+
+    def _tell(self, line: str) -> None:
+        if self.tell is not None:
+            self.tell(line)
+
+
+def runs_at_a_time(jobs: int, threads: int, device: str) -> int:
+    """So many; 0 asks for as many as the cores allow, or for one on a GPU."""
+    require("not be negative", jobs=jobs)
+    cores = available_threads()
+    return jobs or (max(1, cores // (threads or cores)) if device == "cpu" else 1)
+
+
+def tell_on_stderr(line: str) -> None:
+    """Print a line where it is in nobody's way."""
+    print(line, file=sys.stderr, flush=True)
