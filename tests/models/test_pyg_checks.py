@@ -225,7 +225,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "GINE without": (lambda: Layer(pyg.GINEConv(mlp(), edge_dim=4)), "it is given x and edge_index alone"),
     "relations": (lambda: pyg.RGCNConv(IN, OUT, 2), "must run on this data"),
-    "needs batch": (NeedsBatch, r"got 'batch', which it is never given"),
+    "needs batch": (NeedsBatch, r"got 'batch', which the data does not have"),
     "only x": (OnlyX, r"\(got x alone\)"),
     "drops edges": (DropsEdges, "GCNConv passes messages along other edges"),
     "adds edges": (AddsEdges, "GCNConv passes messages along other edges"),

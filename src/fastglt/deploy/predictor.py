@@ -78,8 +78,7 @@ class Predictor:
         """
         features, edges = self._as_features(x, None), torch.as_tensor(edge_index)
         edges = edges if edges.numel() else edges.long()  # an empty list has no type of its own
-        if self.network.reads_edge_values:
-            _refuse_edge_values(self.graph)
+        _refuse_fields(self.network, self.graph)
         graph, score = _grow(self.graph, self.score, features.shape[0], edges.to(self.graph.edges.device))
         grown = replace(self, graph=graph, score=score, x=self.x.append(features))
         if self.program is None:
@@ -171,9 +170,12 @@ def _its_own_errors() -> Iterator[None]:
         raise InputError(f"the model must run on this data (got {type(error).__name__}: {reason})") from error
 
 
-def _refuse_edge_values(graph: Graph) -> None:
-    if graph.edge_attr is not None or graph.edge_weight is not None:
+def _refuse_fields(network: Network, graph: Graph) -> None:
+    """New nodes come with features and edges alone."""
+    if network.reads_edge_values and (graph.edge_attr is not None or graph.edge_weight is not None):
         raise InputError("nodes cannot be added to a graph with edge_attr or edge_weight; compile with new data")
+    if fields := network.read_fields(graph):
+        raise InputError(f"nodes cannot be added where the model reads data.{fields[0]}; compile with new data")
 
 
 def _grow(graph: Graph, score: Tensor | None, count: int, edge_index: Tensor) -> tuple[Graph, Tensor | None]:

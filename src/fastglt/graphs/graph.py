@@ -7,9 +7,10 @@ least two. Self-loops are columns, but never edges: they are neither pruned nor 
 
 import hashlib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -42,6 +43,9 @@ class Graph:
     column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
     edge_attr: Tensor | None = None  # [columns, ...]
     edge_weight: Tensor | None = None  # [columns]
+    edge_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # what else the data has of columns
+    node_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # and of nodes, x and labels apart
+    withheld: frozenset[str] = field(default=frozenset(), repr=False)  # what it has that no model is given
     _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, new edge ids
     _hops: dict[tuple[int, int], "_Hops"] = field(default_factory=dict, repr=False)
 
@@ -62,7 +66,12 @@ class Graph:
 
     @staticmethod
     def _prepare(
-        edge_index: Tensor, num_nodes: int, directed: bool, edge_attr: Tensor | None, edge_weight: Tensor | None
+        edge_index: Tensor,
+        num_nodes: int,
+        directed: bool,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
+        edge_fields: Mapping[str, Tensor] | None = None,
     ) -> "Graph":
         loop = edge_index[0] == edge_index[1]
         order = torch.argsort(loop.int(), stable=True)
@@ -79,6 +88,7 @@ class Graph:
             column_edge=torch.cat([edge_of, loops]),
             edge_attr=None if edge_attr is None else edge_attr.detach()[order],
             edge_weight=None if edge_weight is None else edge_weight.detach()[order],
+            edge_fields={name: value.detach()[order] for name, value in (edge_fields or {}).items()},
         )
 
     @staticmethod
@@ -97,11 +107,13 @@ class Graph:
         edge_index, num_nodes = data.edge_index, int(data.num_nodes)
         values = {"edge_attr": data.edge_attr, "edge_weight": data.get("edge_weight")}
         check_edges(edge_index, num_nodes, **values)  # before PyG compares them
+        edge_fields, node_fields, withheld = _more_fields(data)
         if directed is None:
             directed = not data.is_undirected()
             if directed:
                 _warn_of_few_one_way(edge_index, num_nodes)
-        return Graph._prepare(edge_index, num_nodes, directed, **values)
+        found = Graph._prepare(edge_index, num_nodes, directed, **values, edge_fields=edge_fields)
+        return replace(found, node_fields=node_fields, withheld=withheld)
 
     @property
     def num_edges(self) -> int:
@@ -141,6 +153,18 @@ class Graph:
                 digest.update(np.ascontiguousarray(value[order].cpu().double().numpy(), dtype="<f8").tobytes())
         return digest.hexdigest()
 
+    def field_digest(self, name: str) -> str | None:
+        """A digest of a field of nodes or edges, whatever the order the columns came in; None if there is none."""
+        value = self.node_fields.get(name)
+        if value is None and name in self.edge_fields:
+            order = torch.argsort(self.edge_index[0] * self.num_nodes + self.edge_index[1], stable=True)
+            value = self.edge_fields[name][order]
+        if value is None:
+            return None
+        numbers = value.detach().cpu().contiguous()
+        text = f"{numbers.dtype} {tuple(numbers.shape)} ".encode()
+        return hashlib.sha256(text + numbers.view(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
+
     def prune(self, mask: Mask) -> "Graph":
         """An ordinary smaller graph: the edges that the mask drops are gone, both directions of them."""
         kept = mask.of_size(self.num_edges).kept.to(self.edges.device)
@@ -157,6 +181,9 @@ class Graph:
             column_edge=numbers.index_select(0, left),
             edge_attr=None if self.edge_attr is None else self.edge_attr[left],
             edge_weight=None if self.edge_weight is None else self.edge_weight[left],
+            edge_fields={name: value[left] for name, value in self.edge_fields.items()},
+            node_fields=self.node_fields,
+            withheld=self.withheld,
             _origin=(self, new_edge),
         )
 
@@ -205,7 +232,9 @@ class Graph:
             return self
         names = ("edges", "edge_index", "column_edge", "edge_attr", "edge_weight")
         tensors = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        moved = {name: tensor.to(device) for name, tensor in tensors.items()}
+        moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in tensors.items()}
+        for name in ("edge_fields", "node_fields"):
+            moved[name] = {key: value.to(device) for key, value in getattr(self, name).items()}
         return replace(self, **moved, _origin=None, _hops={})
 
 
@@ -228,6 +257,26 @@ def check_edges(edge_index: Tensor, num_nodes: int, **values: Tensor | None) -> 
             raise InputError(f"{rule} (got shape {tuple(value.shape)})")
         if value is not None and not bool(torch.isfinite(value).all()):
             raise InputError(f"{name} must be finite (got NaN or infinity)")
+
+
+_OURS = ("x", "edge_index", "edge_attr", "edge_weight", "num_nodes")  # what has a place of its own
+LABELS = ("y", "train_mask", "val_mask", "test_mask")  # what would tell a model the answers
+
+
+def _more_fields(data: "Data") -> tuple[dict[str, Tensor], dict[str, Tensor], frozenset[str]]:
+    """What else a `Data` has of its columns and of its nodes, and the names of all that no model is given."""
+    columns, nodes, withheld = dict[str, Tensor](), dict[str, Tensor](), set[str]()
+    for name, value in data.to_dict().items():
+        if name in _OURS:
+            continue
+        plain = isinstance(value, Tensor) and value.layout == torch.strided and name not in LABELS
+        if plain and data.is_edge_attr(name):
+            columns[name] = value.detach()
+        elif plain and data.is_node_attr(name):
+            nodes[name] = value.detach()
+        else:
+            withheld.add(name)
+    return columns, nodes, frozenset(withheld)
 
 
 class DirectedWarning(UserWarning):

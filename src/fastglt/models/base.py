@@ -82,6 +82,10 @@ class Network(nn.Module, ABC):
         """The inverse of `public_name`."""
         return name
 
+    def read_fields(self, graph: Graph) -> tuple[str, ...]:
+        """The fields of a graph, edge_weight and edge_attr apart, that its outputs depend on."""
+        return ()
+
     @property
     def reads_edge_values(self) -> bool:
         """Whether its outputs depend on the edge_weight or edge_attr of the data."""

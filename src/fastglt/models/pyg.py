@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
-from fastglt.graphs.graph import Graph
+from fastglt.graphs.graph import LABELS, Graph
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
 from fastglt.system.seeds import own_randomness
@@ -21,8 +21,9 @@ _EDGE_INPUTS = ("edge_weight", "edge_attr")
 class PyGNetwork(Network):
     """A private copy of a user's model, callable on a prepared graph.
 
-    The model's forward takes ``(x, edge_index, …)``, where edge_weight and edge_attr are passed by name
-    if the data has them, or a single ``data``. Messages that `MessagePassing` layers send can be scored.
+    The model's forward takes ``(x, edge_index, …)``, where every field of nodes or edges that the data has under
+    the name of an argument is passed too (edge_weight, edge_attr, batch, pe, …), or a single ``data`` with all of
+    them. Labels and masks of the split are never given. Messages of `MessagePassing` layers can be weighed.
     """
 
     _PREFIX = "module."
@@ -85,6 +86,11 @@ class PyGNetwork(Network):
         """Whether edge_weight or edge_attr are passed to it if the data has them."""
         return self._takes_data or any(map(self._accepts, _EDGE_INPUTS))
 
+    def read_fields(self, graph: Graph) -> tuple[str, ...]:
+        """The fields of a graph that are passed to it, edge_weight and edge_attr apart."""
+        there = (*graph.node_fields, *graph.edge_fields)
+        return there if self._takes_data else tuple(name for name in there if self._accepts(name))
+
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
@@ -126,22 +132,33 @@ class PyGNetwork(Network):
     def _call(self, x: Tensor, graph: Graph) -> Tensor:
         edges = {name: getattr(graph, name) for name in _EDGE_INPUTS if getattr(graph, name) is not None}
         self._refuse_missing_edge_attr(edges)
+        fields = {**graph.node_fields, **graph.edge_fields, **edges}
         if self._takes_data:
             from torch_geometric.data import Data
 
-            return self.module(Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes, **edges))  # type: ignore[no-any-return]
-        names = list(self._arguments)
-        keywords = {name: value for name, value in edges.items() if self._accepts(name)}
-        for name in names[2:]:
-            if self._arguments[name].default is inspect.Parameter.empty and name not in keywords:
-                lacks = "the data does not have" if name in _EDGE_INPUTS else "it is never given"
-                raise InputError(
-                    f"the model's forward may need x, edge_index, edge_weight and edge_attr, as far as the data "
-                    f"has them (got '{name}', which {lacks})"
-                )
+            return self.module(Data(x=x, edge_index=graph.edge_index, num_nodes=graph.num_nodes, **fields))  # type: ignore[no-any-return]
+        keywords = {name: value for name, value in fields.items() if self._accepts(name)}
+        attr = edges.get("edge_attr")
+        if attr is not None and attr.dim() == 1 and self._accepts("edge_weight") and "edge_attr" not in keywords:
+            keywords.setdefault("edge_weight", attr)  # one number for each edge, under the other of its two names
+        self._refuse_missing(graph, keywords)
         if all(self._by_name(name) for name in ("x", "edge_index")):
             return self.module(x=x, edge_index=graph.edge_index, **keywords)  # type: ignore[no-any-return]
         return self.module(x, graph.edge_index, **keywords)  # type: ignore[no-any-return]
+
+    def _refuse_missing(self, graph: Graph, given: Mapping[str, Tensor]) -> None:
+        """Refuse a forward that asks for what it cannot be given, silently or not."""
+        for name in list(self._arguments)[2:]:
+            if name in graph.withheld and name not in given:
+                answers = "labels and split would tell it the answers"
+                other = "the data has it, but not for each node or edge"
+                reason = answers if name in LABELS else other
+                raise InputError(f"the model's forward cannot be given '{name}': {reason}; build it without")
+            if self._arguments[name].default is inspect.Parameter.empty and name not in given:
+                raise InputError(
+                    f"the model's forward may need x, edge_index and what the data has of nodes or edges "
+                    f"(got '{name}', which the data does not have)"
+                )
 
     @property
     def _takes_data(self) -> bool:

@@ -194,10 +194,14 @@ def _train(trial: Network, x: Features, graph: Graph, scores: Tensor | None) -> 
 def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where: str = "this data") -> Any:
     """The network's output; its inputs are copies, in case it writes into them."""
     names = [name for name in ("edge_index", "edge_weight", "edge_attr") if getattr(graph, name) is not None]
-    copies = {name: getattr(graph, name).clone() for name in names}
+    copies: dict[str, Any] = {name: getattr(graph, name).clone() for name in names}
     features = Features(x.dense.clone())
-    torch.manual_seed(0)
     inputs = {"x": features.dense, **copies}
+    for kind in ("node_fields", "edge_fields"):
+        copies[kind] = {name: value.clone() for name, value in getattr(graph, kind).items()}
+        inputs |= copies[kind]
+    names += trial.read_fields(graph)
+    torch.manual_seed(0)
     before = {name: value._version for name, value in inputs.items()}  # a clone in inference mode begins with 1
     try:
         out = trial(features, replace(graph, **copies), scores)

@@ -176,6 +176,7 @@ def make_ticket(
     runs = {"search": best.scores, "search_unweighted": unweighted, **others}
     weights = {network.public_name(name): mask for name, mask in best.masks.weights.items()}
     kept, valued = best.masks.edges.kept, network.reads_edge_values
+    fields = {name: task.graph.field_digest(name) for name in network.read_fields(task.graph)}
     return Ticket(
         masks=Masks(edges=best.masks.edges, weights=weights),
         weights={name: value.cpu() for name, value in state_of(network, best.state).items()},
@@ -189,6 +190,7 @@ def make_ticket(
             "metric": task.metric,
             **task_settings(type(task)),
             **({"edge_values": task.graph.values_fingerprint} if valued else {}),
+            **({"fields": fields} if fields else {}),
             **config,
         },
         seed=seed,

@@ -142,6 +142,10 @@ class Ticket:
             warnings.warn(
                 "the edge values differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
             )
+        for name, digest in self.config.get("fields", {}).items():
+            if graph.field_digest(name) != digest:
+                message = f"the field '{name}' differs from the one the ticket was found with"
+                warnings.warn(message, OtherFeaturesWarning, stacklevel=3)
         if x is not None and x.fingerprint != self.feature_fingerprint:
             warnings.warn(
                 "the features differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
