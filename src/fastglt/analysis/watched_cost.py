@@ -1,7 +1,7 @@
 """The cost of a user's model, found by watching one forward pass.
 
 Counted are the matrix products that PyTorch is asked for (mm, addmm, bmm) and the messages of `MessagePassing`
-layers, one multiplication for each number of each message. Not counted: elementwise steps, norms, attention scores
+layers, one multiplication for each number of each message. Not counted: elementwise steps, norms, attention logits
 and their softmax, and products that are written as elementwise ones. Features are read dense, as PyG holds them;
 messages are the edge_index (16 bytes each), what is sent and what is received. All else is as in `cost`.
 """

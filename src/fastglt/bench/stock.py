@@ -65,7 +65,7 @@ class StockGCN(StockNetwork):
         self.names = _of_layers({"weight": "lin.weight", "bias": "bias"})
 
     def forward(self, x: Tensor, graph: Tensor) -> Tensor:
-        """Class scores of all nodes."""
+        """Outputs for all nodes."""
         h = dropout(self.conv1(x, graph).relu(), self.dropout, self.training)
         return self.conv2(h, graph)  # type: ignore[no-any-return]
 
@@ -96,7 +96,7 @@ class StockGIN(StockNetwork):
         self.names = _of_layers(layer) | {"weight_readout": "readout.weight", "bias_readout": "readout.bias"}
 
     def forward(self, x: Tensor, graph: Tensor) -> Tensor:
-        """Class scores of all nodes."""
+        """Outputs for all nodes."""
         h = dropout(self.conv1(x, graph).relu(), self.dropout, self.training)
         return (self.readout(h) + self.conv2(h, graph)) / 2  # type: ignore[no-any-return]
 
@@ -125,7 +125,7 @@ class StockGAT(StockNetwork):
         )
 
     def forward(self, x: Tensor, graph: Tensor) -> Tensor:
-        """Class scores of all nodes."""
+        """Outputs for all nodes."""
         h = dropout(elu(self.conv1(x, graph)), self.dropout, self.training)
         return self.conv2(h, graph)  # type: ignore[no-any-return]
 

@@ -80,7 +80,7 @@ def make_app(
         nodes=predictor.graph.num_nodes,
         edges=predictor.graph.num_edges,
         features=predictor.x.num_features,
-        classes=worker.scores.shape[1],
+        classes=worker.outputs.shape[1],
         limits=vars(limits),
     )
 

@@ -1,6 +1,6 @@
 """Who computes answers, and the requests that wait for it.
 
-The graph does not change while it is served, so the scores of its own nodes are computed once and looked up. New
+The graph does not change while it is served, so the outputs for its own nodes are computed once and looked up. New
 nodes are computed, one request after the other: they change their neighbours' degrees, and other requests must not
 notice. One thread does it, because its kernels use all cores by themselves: a second would wait for the same cores,
 and compiled loops must not be entered from two threads at once.
@@ -34,10 +34,10 @@ class Prediction:
     probabilities: list[list[float]] | None
 
     @staticmethod
-    def of(nodes: list[int], scores: Tensor, *, probabilities: bool) -> "Prediction":
-        """From a row of scores for each node."""
-        shares = scores.double().softmax(1).round(decimals=_DIGITS).tolist() if probabilities else None
-        return Prediction(nodes, scores.argmax(1).tolist(), shares)
+    def of(nodes: list[int], outputs: Tensor, *, probabilities: bool) -> "Prediction":
+        """From a row of outputs for each node."""
+        shares = outputs.double().softmax(1).round(decimals=_DIGITS).tolist() if probabilities else None
+        return Prediction(nodes, outputs.argmax(1).tolist(), shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class Worker:
     """Answers questions in the order they came; only inside `running`."""
 
     def __init__(self, predictor: Predictor, metrics: Metrics, *, threads: int) -> None:
-        self.scores = predictor.logits().cpu()  # of all nodes
-        if not bool(torch.isfinite(self.scores).all()):
-            raise InputError("a ticket that is served must give finite scores (got NaN or infinity)")
+        self.outputs = predictor.logits().cpu()  # of all nodes
+        if not bool(torch.isfinite(self.outputs).all()):
+            raise InputError("a ticket that is served must give finite outputs (got NaN or infinity)")
         self._predictor, self._metrics, self._threads = predictor, metrics, threads
         self._waiting: deque[_Job] = deque()
         self._filled = asyncio.Event()
@@ -65,7 +65,7 @@ class Worker:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """PredictResponse questions until the end of this context."""
+        """Answer questions until the end of this context."""
         thread = ThreadPoolExecutor(1, "predictor", initializer=set_threads, initargs=(self._threads,))
         with thread:  # the number of threads belongs to the thread that sets it
             self._task = asyncio.create_task(self._run(thread))
@@ -79,8 +79,8 @@ class Worker:
     async def ask(self, question: PredictRequest, timeout: float) -> Prediction:
         """The answer, or TimeoutError; nobody computes what nobody waits for any more."""
         if question.new_nodes is None:
-            scores = self.scores[question.nodes]
-            found = Prediction.of(question.nodes, scores, probabilities=question.probabilities)
+            outputs = self.outputs[question.nodes]
+            found = Prediction.of(question.nodes, outputs, probabilities=question.probabilities)
         else:
             job = _Job(question, asyncio.get_running_loop().create_future())
             self._waiting.append(job)
@@ -119,7 +119,7 @@ def answer(predictor: Predictor, question: PredictRequest) -> Prediction:
     assert question.new_nodes is not None
     grown = predictor.with_nodes(*question.new_nodes.tensors(predictor.x.num_features))
     nodes = [*question.nodes, *range(predictor.graph.num_nodes, grown.graph.num_nodes)]
-    scores = grown.logits(torch.tensor(nodes)).detach().cpu()
-    if not bool(torch.isfinite(scores).all()):
-        raise InputError("the features of new nodes must give finite scores (got infinity); use smaller ones")
-    return Prediction.of(nodes, scores, probabilities=question.probabilities)
+    outputs = grown.logits(torch.tensor(nodes)).detach().cpu()
+    if not bool(torch.isfinite(outputs).all()):
+        raise InputError("the features of new nodes must give finite outputs (got infinity); use smaller ones")
+    return Prediction.of(nodes, outputs, probabilities=question.probabilities)

@@ -1,6 +1,6 @@
-"""Pruning at initialisation: score everything at Θ0 by gradients, cut once, train what is left.
+"""Pruning at initialisation: rate everything at Θ0 by gradients, cut once, train what is left.
 
-What SNIP and GraSP have in common. An edge is scored as a weight is: by its soft mask m_g, which is 1.
+What SNIP and GraSP have in common. An edge is rated as a weight is: by its soft mask m_g, which is 1.
 """
 
 from abc import abstractmethod
@@ -30,14 +30,14 @@ class Saliency(Method):
     """The base: E + D epochs from Θ0 under masks that stand before the first one."""
 
     @abstractmethod
-    def scores(self, training: Training) -> Elements:
+    def strengths(self, training: Training) -> Elements:
         """How much each element is worth at Θ0."""
 
     def begin(self, training: Training) -> None:
-        """Cut the lowest scores, edges and weights each on their own; nothing happens between epochs."""
+        """Cut the lowest strengths, edges and weights each on their own; nothing happens between epochs."""
         edges = weights = None
         if any((self.targets.graph_sparsity, self.targets.weight_sparsity)):
-            edges, weights = self.scores(training)
+            edges, weights = self.strengths(training)
         cut_lowest(
             training,
             self.targets.graph_sparsity,
@@ -62,13 +62,13 @@ def loss_gradient(
     leaves = {name: part.detach().requires_grad_() for name, part in (weights or training.weights).items()}
     train, device = training.task.train, training.task.y.device
     dtype = next((part.dtype for part in leaves.values()), torch.float32)
-    score = torch.ones(training.task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
+    soft_edge_mask = torch.ones(training.task.graph.num_edges, dtype=dtype, device=device, requires_grad=True)
     set_random_state(derive(training.seed, "saliency"), device)
     training.network.eval()
-    training.hooks = _Given(score if edges else None, leaves)
+    training.hooks = _Given(soft_edge_mask if edges else None, leaves)
     loss = training.task.loss(training.logits(train), train)
     training.hooks = Hooks()
-    wanted = [score, *leaves.values()]
+    wanted = [soft_edge_mask, *leaves.values()]
     found = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
     return Elements(found[0] if edges else None, flatten(dict(zip(leaves, found[1:], strict=True))))
 
