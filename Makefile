@@ -1,22 +1,27 @@
-# `make demo` and `make test` do all the set-up themselves, once.
+# `make demo`, `make test` and `make docs` do all the set-up themselves, once.
+# `make test CONSTRAINTS=constraints-lowest.txt` tests with the oldest versions that pyproject.toml allows.
 PYTHON ?= python3
-VENV := .venv
+CONSTRAINTS ?= constraints.txt
+VENV := $(if $(filter constraints.txt,$(CONSTRAINTS)),.venv,.venv-$(basename $(notdir $(CONSTRAINTS))))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS := $(VENV)/.docs-installed
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint docs clean
 
 help:
 	@echo "make demo    find a graph lottery ticket on the bundled digits graph"
 	@echo "make test    check style and types, run all tests with coverage"
 	@echo "make lint    check style and types only"
+	@echo "make docs    build the pages and the API reference into docs/_build"
 	@echo "make clean   remove the virtual environment and caches"
 
 demo: $(STAMP)
 	@rm -rf runs/demo
 	$(BIN)/fastglt find --out runs/demo
 
-test: lint
+# Style and types are checked with the pinned versions alone: older packages describe their types otherwise.
+test: $(if $(filter constraints.txt,$(CONSTRAINTS)),lint,$(STAMP))
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --cov=src/fastglt --cov-report=term
 
 lint: $(STAMP)
@@ -24,13 +29,20 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(STAMP): pyproject.toml constraints.txt
+docs: $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going --quiet docs docs/_build
+
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "fastglt needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@echo "Installing into $(VENV), once; this takes a few minutes …"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[dev]"
+	@touch $@
+
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf .venv .venv-* docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -1,12 +1,15 @@
 """What the pages show, runs; what they list, is there."""
 
+import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import fastglt
 from fastglt.methods import METHODS
 from fastglt.methods.options import options_of
 from tests.conftest import OwnModule
@@ -83,3 +86,51 @@ def test_options_named_on_the_page_exist() -> None:
 def test_the_pages_model_is_the_one_that_is_tested() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "own-model.md").read_text(), re.DOTALL)
     assert code == (Path(__file__).parent / "extending" / "sage.py").read_text()
+
+
+def test_the_pages_task_is_the_one_that_is_tested() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "own-task.md").read_text(), re.DOTALL)
+    assert code == (Path(__file__).parent / "extending" / "regression.py").read_text()
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "index.md").read_text()
+    listed = {
+        line for tree in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in tree.splitlines()
+    }
+    assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (DOCS / "api.md").read_text()
+    documented = set(re.findall(r"auto\w+:: fastglt\.(\w+)$", page, re.MULTILINE))
+    assert documented == set(fastglt.__all__) - {"__version__"}
+
+
+def test_the_glossary_names_modules_that_are_there() -> None:
+    """Each row's last cell; `.forests` is beside the module that is named before it."""
+    for line in (DOCS / "glossary.md").read_text().splitlines():
+        for module in re.findall(r"`([a-z_.]+)`", line.split(" | ")[-1]) if line.startswith("| ") else []:
+            if not module.startswith("."):
+                importlib.import_module(f"fastglt.{module}")
+
+
+def test_the_version_is_cited_and_in_the_changelog() -> None:
+    root = DOCS.parent
+    cited = re.findall(r"^version: (.+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    released = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited == released[:1]
+
+
+def test_lowest_versions_are_those_of_pyproject() -> None:
+    """Torch's apart, as said there: each lower bound is what the lowest versions are tested with."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(one for extra in ("onnx", "serve") for one in project["optional-dependencies"][extra]),
+    ]
+    bounds = {name.lower(): low for name, low in (re.findall(r"([\w-]+)>=([\d.]+)", one)[0] for one in wanted)}
+    pins = re.findall(r"^([\w-]+)==([\d.]+)$", (DOCS.parent / "constraints-lowest.txt").read_text(), re.MULTILINE)
+    pinned = {name.lower(): version for name, version in pins}
+    for name, low in bounds.items():
+        assert name == "torch" or (pinned[name] + ".").startswith(f"{low}."), name

@@ -166,10 +166,10 @@ def test_hops_for_a_few_nodes_are_the_messages_they_depend_on(pairs: Pairs, dire
     assert second.senders.tolist() == sorted(needed)
     assert sorted(messages(first)) == sorted(m for m in everything if m[0] in needed)
     for hop in (first, second):
-        assert hop.own is not None
+        assert hop.receiver_columns is not None
         assert hop.senders is not None
         assert hop.receivers is not None
-        assert torch.equal(hop.senders[hop.own], hop.receivers)
+        assert torch.equal(hop.senders[hop.receiver_columns], hop.receivers)
 
 
 def test_hops_are_found_once() -> None:

@@ -13,36 +13,36 @@ dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
 class TestWeigh:
     def test_a_message_counts_as_much_as_its_edge_and_a_self_loop_once(self) -> None:
-        norm, score = torch.tensor([0.5, 0.25, 1.0, 2.0]), torch.tensor([3.0, 4.0])
-        assert weigh(norm, score, torch.tensor([1, 0, 2, 1])).tolist() == [2, 0.75, 1, 8]  # the third has no edge
+        norm, soft = torch.tensor([0.5, 0.25, 1.0, 2.0]), torch.tensor([3.0, 4.0])
+        assert weigh(norm, soft, torch.tensor([1, 0, 2, 1])).tolist() == [2, 0.75, 1, 8]  # the third has no edge
 
     def test_the_gradient_of_a_score_is_summed_over_its_messages(self) -> None:
-        norm, score = torch.tensor([0.5, 0.25, 1.0, 2.0]), torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
-        out = weigh(norm, score, torch.tensor([1, 0, 3, 1]))
+        norm, soft = torch.tensor([0.5, 0.25, 1.0, 2.0]), torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
+        out = weigh(norm, soft, torch.tensor([1, 0, 3, 1]))
         out.backward(torch.tensor([1.0, 10.0, 100.0, 1000.0]))  # type: ignore[no-untyped-call]
-        assert score.grad is not None
-        assert score.grad.tolist() == [2.5, 2000.5, 0]
+        assert soft.grad is not None
+        assert soft.grad.tolist() == [2.5, 2000.5, 0]
 
     def test_gradcheck(self) -> None:
         norm, ids = randn(9, dtype=torch.float64), torch.tensor([0, 1, 2, 3, 3, 1, 0, 2, 3])
-        score = randn(3, seed=1, dtype=torch.float64).requires_grad_()
-        assert torch.autograd.gradcheck(lambda score: weigh(norm, score, ids), (score,))
+        soft = randn(3, seed=1, dtype=torch.float64).requires_grad_()
+        assert torch.autograd.gradcheck(lambda soft: weigh(norm, soft, ids), (soft,))
 
     def test_scores_may_have_more_digits_than_norms(self) -> None:
-        score = torch.tensor([3.0], dtype=torch.float64, requires_grad=True)
-        out = weigh(torch.tensor([0.5, 1.0]), score, torch.tensor([0, 1]))
+        soft = torch.tensor([3.0], dtype=torch.float64, requires_grad=True)
+        out = weigh(torch.tensor([0.5, 1.0]), soft, torch.tensor([0, 1]))
         assert out.dtype == torch.float64
         out.sum().backward()  # type: ignore[no-untyped-call]
-        assert score.grad is not None
-        assert score.grad.tolist() == [0.5]
+        assert soft.grad is not None
+        assert soft.grad.tolist() == [0.5]
 
     def test_a_graph_may_have_no_edges(self) -> None:
-        score = torch.empty(0, requires_grad=True)
-        out = weigh(torch.tensor([0.5, 1.0]), score, torch.tensor([0, 0]))
+        soft = torch.empty(0, requires_grad=True)
+        out = weigh(torch.tensor([0.5, 1.0]), soft, torch.tensor([0, 0]))
         assert out.tolist() == [0.5, 1]
         out.sum().backward()  # type: ignore[no-untyped-call]
-        assert score.grad is not None
-        assert score.grad.numel() == 0
+        assert soft.grad is not None
+        assert soft.grad.numel() == 0
 
 
 class TestExtremes:

@@ -141,7 +141,7 @@ class TestCuts:
     def test_scores_that_are_no_numbers_are_told(self) -> None:
         edges = torch.arange(60.0)
         edges[:2] = torch.nan
-        with pytest.raises(InputError, match=r"scores to cut by must be numbers \(got NaN for 2 of 60\)"):
+        with pytest.raises(InputError, match=r"strengths to cut by must be numbers \(got NaN for 2 of 60\)"):
             cut_lowest(training_of(), 0.5, 0.0, edges=edges)
 
     def test_without_scores_the_seed_draws(self) -> None:

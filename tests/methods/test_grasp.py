@@ -89,7 +89,7 @@ class TestBegin:
 
     def test_the_sign_decides_not_the_size(self) -> None:
         training = training_of()
-        edges, weights = grasp(0.5, 0.9).scores(training)
+        edges, weights = grasp(0.5, 0.9).strengths(training)
         grasp(0.5, 0.9).begin(training)
         kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
         assert edges is not None

@@ -20,7 +20,7 @@ def snip(graph: float, weight: float) -> SNIP:
 class TestScores:
     def test_by_hand(self) -> None:
         """|h_f·s_c·w| of weights; of edges |s·(1, 0)·W| = |−4/2 + 0|, |s·(0, 2)·W| = |−2/2 + 6/2|, and nothing."""
-        edges, weights = snip(0.5, 0.5).scores(by_hand())
+        edges, weights = snip(0.5, 0.5).strengths(by_hand())
         assert edges is not None
         assert edges.tolist() == pytest.approx([2.0, 2.0, 0.0])
         assert weights.tolist() == pytest.approx([2.0, 0.0, 1.0, 3.0])
@@ -31,7 +31,7 @@ class TestScores:
         masks = {name: torch.ones_like(weight, requires_grad=True) for name, weight in training.weights.items()}
         masked = {name: weight.detach() * masks[name] for name, weight in training.weights.items()}
         wanted = torch.autograd.grad(dense_loss(training, masked, edges), [edges, *masks.values()])
-        scores = snip(0.5, 0.9).scores(training)
+        scores = snip(0.5, 0.9).strengths(training)
         assert scores.edges is not None
         torch.testing.assert_close(scores.edges, wanted[0].abs(), rtol=1e-4, atol=1e-7)
         torch.testing.assert_close(
@@ -49,11 +49,11 @@ class TestScores:
         assert not torch.equal(first.weights, others.weights)
 
     def test_edges_that_stay_have_none(self) -> None:
-        assert snip(0.0, 0.5).scores(by_hand()).edges is None
+        assert snip(0.0, 0.5).strengths(by_hand()).edges is None
 
     def test_the_network_the_hooks_and_the_soft_masks_are_left_alone(self) -> None:
         training, network = training_of(), GCN(12, 8, 3)
-        snip(0.5, 0.9).scores(training)
+        snip(0.5, 0.9).strengths(training)
         for name, value in training.network.state_dict().items():
             assert torch.equal(value, network.state_dict()[name])
         assert type(training.hooks) is Hooks
@@ -80,7 +80,7 @@ class TestBegin:
 
     def test_edges_and_weights_are_ranked_apart(self) -> None:
         training = training_of()
-        edges, weights = snip(0.5, 0.9).scores(training)
+        edges, weights = snip(0.5, 0.9).strengths(training)
         snip(0.5, 0.9).begin(training)
         kept = flatten({name: mask.kept for name, mask in training.masks.weights.items()})
         assert edges is not None

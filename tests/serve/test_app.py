@@ -215,7 +215,7 @@ def test_features_that_give_no_finite_score_are_refused() -> None:
     with TestClient(make_app(loud)) as client:
         response = client.post("/predict", json=new(features=[[1e30] * 4]))
         assert response.status_code == 422
-        assert "must give finite scores" in response.json()["detail"]
+        assert "must give finite outputs" in response.json()["detail"]
         assert ask(client, nodes=[0])["classes"] == loud.predict([0]).tolist()
 
 
@@ -227,7 +227,7 @@ def _louder(predictor: Predictor) -> Any:
 
 
 def test_a_ticket_without_finite_scores_is_not_served() -> None:
-    with pytest.raises(InputError, match="must give finite scores"):
+    with pytest.raises(InputError, match="must give finite outputs"):
         make_app(replace(small_predictor(), x=Features(torch.full((7, 4), torch.nan))))
 
 

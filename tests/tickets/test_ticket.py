@@ -123,3 +123,9 @@ def test_a_state_hash_does_not_see_order_or_memory() -> None:
 
 def _sorted_pairs(data: Data) -> list[list[int]]:
     return [sorted(pair) for pair in data.edge_index.T.tolist()]
+
+
+def test_the_old_name_of_the_soft_edge_mask_works_and_warns(ticket: Ticket) -> None:
+    assert ticket.soft_edge_mask is not None
+    with pytest.warns(FutureWarning, match=r"Ticket\.edge_scores is Ticket\.soft_edge_mask"):
+        assert ticket.edge_scores is ticket.soft_edge_mask

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from fastglt.graphs.features import Features, _Handover
+from fastglt.graphs.features import Features, _ProductReuse
 from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks
 from fastglt.models import GAT, GCN, GIN, Network
@@ -262,17 +262,17 @@ def test_what_evaluation_leaves_to_training_changes_no_bit(
         return training
 
     taken: list[bool] = []
-    take = _Handover._take
+    take = _ProductReuse._take
 
-    def noting(handover: _Handover, *arguments: Any) -> Tensor | None:
-        left = take(handover, *arguments)
+    def noting(reuse: _ProductReuse, *arguments: Any) -> Tensor | None:
+        left = take(reuse, *arguments)
         taken.append(left is not None)
         return left
 
-    monkeypatch.setattr(_Handover, "_take", noting)
+    monkeypatch.setattr(_ProductReuse, "_take", noting)
     ours = run()
     assert taken == [False, True, True, True]
-    monkeypatch.setattr(_Handover, "_take", lambda *arguments: None)
+    monkeypatch.setattr(_ProductReuse, "_take", lambda *arguments: None)
     plain = run()
     assert [asdict(record) for record in ours.history] == [asdict(record) for record in plain.history]
     for name, value in ours.network.state_dict().items():

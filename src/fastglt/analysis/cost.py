@@ -150,7 +150,7 @@ class _Counter:
         return self.entries * operation.width, 0, self.pattern_bytes + coefficients + rows
 
     def attention(self, operation: Attention) -> tuple[int, int, int]:
-        """Both halves of the scores, and a division by the softmax's sum for each message and head.
+        """Both halves of the attention logits, and a division by the softmax's sum for each message and head.
 
         (x·W)·a = x·(W·a): whichever needs fewer multiplications.
         """

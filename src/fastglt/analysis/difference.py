@@ -58,7 +58,7 @@ class Overlap:
 
     @property
     def hamming_share(self) -> float | None:
-        """The same as a share of all elements."""
+        """The Hamming distance as a share of all elements."""
         return _ratio(self.hamming, self.size)
 
     @property
@@ -80,7 +80,7 @@ class Overlap:
 
     @property
     def chance_jaccard_pruned(self) -> float | None:
-        """The same for the mean overlap of random masks."""
+        """`jaccard_pruned` for the mean overlap of random masks."""
         both = self.pruned_a * self.pruned_b / max(1, self.size)
         return _ratio(both, self.pruned_a + self.pruned_b - both)
 
@@ -91,7 +91,7 @@ class Overlap:
 
     @property
     def chance_jaccard_kept(self) -> float | None:
-        """The same for the mean overlap of random masks."""
+        """`jaccard_kept` for the mean overlap of random masks."""
         kept_a, kept_b = self.size - self.pruned_a, self.size - self.pruned_b
         both = kept_a * kept_b / max(1, self.size)
         return _ratio(both, kept_a + kept_b - both)

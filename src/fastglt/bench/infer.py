@@ -1,4 +1,4 @@
-"""The class scores of all nodes: a compiled ticket against our dense network and stock PyG's."""
+"""The outputs for all nodes: a compiled ticket against our dense network and stock PyG's."""
 
 import copy
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _PERCENTILES = (90, 99)
 def measure(
     ticket: Ticket, file: Path, dataset: Dataset, source: dict[str, Any], *, repeats: int, note: Note = silent
 ) -> dict[str, Any]:
-    """A row: milliseconds for all nodes' class scores over interleaved calls, memory, sizes.
+    """A row: milliseconds for all nodes' outputs over interleaved calls, memory, sizes.
 
     The dense networks are the ticket's before pruning, on the whole graph: ours as training evaluates it, ours
     compiled as the ticket is (the rest is what pruning gives), and PyG's, the faster of its two ways to hold a

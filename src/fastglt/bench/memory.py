@@ -104,7 +104,7 @@ def run_pyg(job: Job) -> None:
 
 
 def run_ticket(job: Job) -> None:
-    """A compiled ticket's class scores."""
+    """A compiled ticket's outputs."""
     _leave_out("coverage")
     from pathlib import Path
 
@@ -121,7 +121,7 @@ def run_ticket(job: Job) -> None:
 
 
 def run_pyg_inference(job: Job) -> None:
-    """Stock PyG's class scores."""
+    """Stock PyG's outputs."""
     _leave_out("numba")
     import torch
 

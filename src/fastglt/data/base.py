@@ -154,7 +154,7 @@ def _sparse_tensor(matrix: csr_array) -> Tensor:
 def normalised_rows(features: csr_array) -> csr_array:
     """Features whose rows sum to one; a row that sums to less is left as it is.
 
-    The same arithmetic as PyG's `NormalizeFeatures`, done without writing the zeros out.
+    The arithmetic of PyG's `NormalizeFeatures`, done without writing the zeros out.
     """
     sums = np.maximum(np.asarray(features.sum(axis=1), dtype=np.float32), 1)
     scaled = features.astype(np.float32)

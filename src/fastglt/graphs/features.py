@@ -30,7 +30,7 @@ class Features:
         given_sparse = matrix.layout == torch.sparse_csr
         self.num_nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
         self._parts: dict[int, tuple[Tensor, FeatureRows]] = {}
-        self._handover = _Handover()
+        self._reuse = _ProductReuse()
 
     @cached_property
     def is_sparse(self) -> bool:
@@ -108,7 +108,7 @@ class Features:
         if nodes is None:
             nodes = torch.arange(self.num_nodes, device=self.device)
         csr, entries = self.csr.take_rows(nodes)
-        return SparseRows(nodes=nodes, csr=csr, values=self.values[entries], handover=self._handover)
+        return SparseRows(nodes=nodes, csr=csr, values=self.values[entries], reuse=self._reuse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class SparseRows:
     nodes: Tensor
     csr: CSR
     values: Tensor
-    handover: "_Handover"
+    reuse: "_ProductReuse"
 
     @property
     def width(self) -> float:
@@ -141,7 +141,7 @@ class SparseRows:
         return self.csr.num_entries / max(1, self.csr.num_rows)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        return self.handover.multiply(self, weight)
+        return self.reuse.multiply(self, weight)
 
     def multiply(self, weight: Tensor, known: Tensor | None = None) -> Tensor:
         """The product; one that is known already is only given its gradient."""
@@ -156,7 +156,7 @@ class SparseRows:
 FeatureRows = DenseRows | SparseRows  # whichever multiplies faster
 
 
-class _Handover:
+class _ProductReuse:
     """Evaluation leaves the product that the next training step needs, as long as the weight stays the same.
 
     A row of a sparse product is the same bits whichever rows are computed with it, so only time is saved.

@@ -222,7 +222,7 @@ class Graph:
         return every_message(self.edges, looped, directed=self.directed)
 
     def alone(self) -> "Graph":
-        """The same graph without a memory of what it was cut from: its hops are found in itself."""
+        """This graph without a reference to the one it was cut from: its hops are found in itself."""
         return replace(self, _origin=None, _hops={})
 
     def to(self, device: torch.device | str) -> "Graph":

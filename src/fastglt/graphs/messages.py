@@ -23,19 +23,19 @@ class Hop:
     receivers: Tensor | None = None  # node ids of the rows; None: every node
     senders: Tensor | None = None  # node ids of the columns, ascending; None: every node
     looped: Tensor  # bool [nodes], which nodes have a self-loop in the data
-    own: Tensor | None = None  # where each receiver stands among the senders; None: in the same place
+    receiver_columns: Tensor | None = None  # the column of each receiver as a sender; None: that of its row
 
-    def spread(self, scores: Tensor) -> Tensor:
-        """Each entry's edge score; self-loops have 1."""
-        return torch.cat([scores, scores.new_ones(1)]).index_select(0, self.entry_edge)
+    def spread(self, soft_edge_mask: Tensor) -> Tensor:
+        """Each entry's number of a soft edge mask; self-loops have 1."""
+        return torch.cat([soft_edge_mask, soft_edge_mask.new_ones(1)]).index_select(0, self.entry_edge)
 
-    def weigh(self, norm: Tensor, scores: Tensor | None) -> Tensor:
-        """Each entry's norm times its edge's score, if there are scores."""
-        return norm if scores is None else weigh(norm, scores, self.entry_edge)
+    def weigh(self, norm: Tensor, soft_edge_mask: Tensor | None) -> Tensor:
+        """Each entry's norm, times its edge's number of the soft edge mask if there is one."""
+        return norm if soft_edge_mask is None else weigh(norm, soft_edge_mask, self.entry_edge)
 
     def of_receivers(self, sent: Tensor) -> Tensor:
         """The receivers' rows among the senders'."""
-        return sent if self.own is None else sent.index_select(0, self.own)
+        return sent if self.receiver_columns is None else sent.index_select(0, self.receiver_columns)
 
     @cached_property
     def symmetric_norm(self) -> Tensor:
@@ -81,7 +81,7 @@ class Hop:
             entry_edge=self.entry_edge[entries],
             receivers=nodes,
             senders=senders,
-            own=place[nodes],
+            receiver_columns=place[nodes],
         )
 
     def renumber(self, new_edge: Tensor, degree: Tensor) -> "Hop":

@@ -149,7 +149,7 @@ class Contest:
         }
 
     def search_scores(self) -> dict[str, float]:
-        """The search's trained weights on the hard-pruned graph: kept edges with their scores, then all with 1."""
+        """The search's trained weights on the hard-pruned graph: with its soft edge mask, then with 1 for all."""
         ticket, kept = self.ticket, self.ticket.masks.edges.kept
         state = {self.network.private_name(name): value for name, value in ticket.weights.items()}
         soft = None

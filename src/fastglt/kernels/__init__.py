@@ -94,9 +94,9 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
 
 
-def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
-    """``norm[k] · score[ids[k]]``, differentiable in the score; where there is no such score it is 1."""
-    return _Weigh.apply(norm, score, ids)  # type: ignore[no-any-return, no-untyped-call]
+def weigh(norm: Tensor, soft_edge_mask: Tensor, ids: Tensor) -> Tensor:
+    """``norm[k] · soft_edge_mask[ids[k]]``, differentiable in the soft mask; a self-loop has 1."""
+    return _Weigh.apply(norm, soft_edge_mask, ids)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def extremes(kept: Tensor, strength: Tensor, potential: Tensor, weak: float, promising: float) -> tuple[Any, Any]:
@@ -304,10 +304,10 @@ class _HeadDots(torch.autograd.Function):
 
 class _Weigh(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
-        ctx.edges = score.numel()
+    def forward(ctx: Any, norm: Tensor, soft_edge_mask: Tensor, ids: Tensor) -> Tensor:
+        ctx.edges = soft_edge_mask.numel()
         ctx.save_for_backward(norm, ids)
-        out: Tensor = _backend_for(norm, "numba").weigh(norm, score, ids)
+        out: Tensor = _backend_for(norm, "numba").weigh(norm, soft_edge_mask, ids)
         return out
 
     @staticmethod

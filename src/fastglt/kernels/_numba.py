@@ -180,17 +180,17 @@ def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
     return run
 
 
-def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
+def weigh(norm: Tensor, soft_edge_mask: Tensor, ids: Tensor) -> Tensor:
     """See `fastglt.kernels.weigh`."""
-    if norm.dtype != score.dtype:
-        return _plain.weigh(norm, score, ids)
+    if norm.dtype != soft_edge_mask.dtype:
+        return _plain.weigh(norm, soft_edge_mask, ids)
     out = torch.empty_like(norm)
-    _element_loops.weigh(*_arrays(norm, score, ids, out))
+    _element_loops.weigh(*_arrays(norm, soft_edge_mask, ids, out))
     return out
 
 
 def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tensor:
-    """The gradient of the scores."""
+    """The gradient of the soft edge mask."""
     if norm.dtype != grad.dtype:
         return _plain.weigh_backward(norm, grad, ids, edges)
     out = grad.new_zeros(edges)

@@ -1,4 +1,4 @@
-"""The same kernels with PyTorch's own gather and scatter: any device, any dtype, slower."""
+"""The kernels of `_numba` with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -80,13 +80,13 @@ def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
     return lambda: spmm(csr, values, dense)
 
 
-def weigh(norm: Tensor, score: Tensor, ids: Tensor) -> Tensor:
+def weigh(norm: Tensor, soft_edge_mask: Tensor, ids: Tensor) -> Tensor:
     """See `fastglt.kernels.weigh`."""
-    return norm * torch.cat([score, score.new_ones(1)]).index_select(0, ids)
+    return norm * torch.cat([soft_edge_mask, soft_edge_mask.new_ones(1)]).index_select(0, ids)
 
 
 def weigh_backward(norm: Tensor, grad: Tensor, ids: Tensor, edges: int) -> Tensor:
-    """The gradient of the scores."""
+    """The gradient of the soft edge mask."""
     return grad.new_zeros(edges + 1).index_add_(0, ids, grad * norm)[:edges]
 
 

@@ -15,36 +15,36 @@ from fastglt.training.loop import Training
 SEARCH, TRAIN = "search", "train"
 EDGES, WEIGHTS, SCORER = "edges", "weights/", "scorer/"  # names of what is trained beside the network
 UNIT = "unit"  # of the weights' thresholds: the mean |w| of the network at first
-_EDGE_START = -1.0  # three standard deviations below the mean score: hardly an edge is pruned at first
+_EDGE_START = -1.0  # three standard deviations below the mean strength: hardly an edge is pruned at first
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdaGLT(Method):
-    """Keep weights with |w| > t, each layer with a t of its own, and edges whose score exceeds another t.
+    """Keep weights with |w| > t, each layer with a t of its own, and edges whose strength exceeds another t.
 
-    A small network scores an edge by its end nodes' features, alike for both directions of an undirected edge, and
+    A small network rates an edge by its end nodes' features, alike for both directions of an undirected edge, and
     one edge mask serves all layers. The pressure Σ exp(−t) raises the thresholds, of edges or of weights, until the
     target's share is pruned. All layers' rise at the same speed: were it a share of each layer's own size, a small
     layer would be lost before a large one has shrunk. When edges and weights are close to their targets, at the
-    latest after half of the epochs, what lies lowest by score − t and |w| − t is cut by exact count, and the ticket
-    is trained from the weights it has.
+    latest after half of the epochs, what lies lowest by strength − t and |w| − t is cut by exact count, and the
+    ticket is trained from the weights it has.
     """
 
     name = "adaglt"
-    summary = "learned thresholds for weights and for edge scores from node features"
+    summary = "learned thresholds for weights and for edge strengths from node features"
     paper = "Zhang et al., Graph Lottery Ticket Automated, ICLR 2024"
 
     pressure: float = 10.0  # weight of Σ exp(−t) in the loss
-    threshold_lr: float = 0.03  # how far a threshold moves in an epoch: times the mean |w|, or the scores' 3 sigma
+    threshold_lr: float = 0.03  # how far a threshold moves in an epoch: times the mean |w|, or the edges' 3 sigma
     tolerance: float = 0.02  # how close the sparsities must come to their targets for the cut
-    edge_hidden: int = 32  # width of the network that scores edges
+    edge_hidden: int = 32  # width of the network that rates edges
 
     def __post_init__(self) -> None:
         require("be positive", pressure=self.pressure, threshold_lr=self.threshold_lr, tolerance=self.tolerance)
         require("be at least 1", edge_hidden=self.edge_hidden)
 
     def begin(self, training: Training) -> None:
-        """Train thresholds and scores for whatever is to be pruned; little is, at first."""
+        """Train thresholds and strengths for whatever is to be pruned; little is, at first."""
         extra: dict[str, Tensor] = {}
         if self.targets.graph_sparsity > 0:
             extra |= {EDGES: _zeros(), **self._scorer(training)}
@@ -105,7 +105,7 @@ class AdaGLT(Method):
         return found
 
     def edge_margins(self, training: Training) -> Tensor | None:
-        """How far the edges' scores lie above their threshold."""
+        """How far the edges' strengths lie above their threshold."""
         return edge_strengths(training) - self.threshold(training, EDGES) if EDGES in training.extra else None
 
     def weight_margins(self, training: Training) -> dict[str, Tensor]:
@@ -122,7 +122,7 @@ class AdaGLT(Method):
         return _EDGE_START + moved if name == EDGES else training.method_state[UNIT] * moved
 
     def _scorer(self, training: Training) -> dict[str, Tensor]:
-        """The initial weights of the network that scores edges; tail and head of an arrow have their own."""
+        """The initial weights of the network that rates edges; tail and head of an arrow have their own."""
         task, width = training.task, self.edge_hidden
         features, columns = task.x.num_features, width * (2 if task.graph.directed else 1)
         return {
@@ -137,14 +137,14 @@ def _zeros(*shape: int) -> Tensor:
 
 
 def edge_strengths(training: Training) -> Tensor:
-    """A score of each edge from its end nodes' features, in units of three standard deviations; their mean is 0."""
+    """Each edge's strength from its end nodes' features, in units of three standard deviations; their mean is 0."""
     extra, graph = training.extra, training.task.graph
     ends = training.task.x @ extra[SCORER + "ends"]
     tail, head = ends.chunk(2, dim=1) if graph.directed else (ends, ends)
     source, target = graph.edges
     both = tail.index_select(0, source) + head.index_select(0, target)  # whose gradients add up in a fixed order
-    score = torch.relu(both + extra[SCORER + "bias"]) @ extra[SCORER + "out"]
-    return (score - score.mean()) / (3 * score.std(correction=0)).clamp(min=1e-12)
+    strength = torch.relu(both + extra[SCORER + "bias"]) @ extra[SCORER + "out"]
+    return (strength - strength.mean()) / (3 * strength.std(correction=0)).clamp(min=1e-12)
 
 
 def pruned(*margins: Tensor) -> float:

@@ -158,7 +158,7 @@ def train_sparse(
     sum_gradients: bool = False,
     regrow: bool = False,
 ) -> None:
-    """Begin a stage under hard masks; soft scores of kept edges go on, and the target counts decide the best.
+    """Begin a stage under hard masks; the soft mask of kept edges goes on, and the target counts decide the best.
 
     Weight decay is scaled by the share of weights that stay: a hundredth of the weights must be a hundred
     times as large to compute the same, and would pay a hundred times as much for it. Left as it is, the decay
@@ -183,7 +183,7 @@ def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: flo
 
 
 def draw_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> tuple[Tensor, Tensor]:
-    """End a stage; returns what such a cut keeps, as `draw_lowest` does."""
+    """End a stage; returns what `cut_smallest` would keep, as `draw_lowest` does."""
     edges, weights = best_soft_masks(training)
     training.end_stage()
     return draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
@@ -210,7 +210,7 @@ def cut_lowest(
     edges: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> None:
-    """Cut to a sparsity, by count: the lowest scores first, at random where there are none."""
+    """Cut to a sparsity, by count: the lowest strengths first, at random where there are none."""
     set_masks(training, *draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights))
 
 
@@ -222,9 +222,9 @@ def draw_lowest(
     edges: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """What such a cut would keep, as two boolean vectors: one over edges and one over all weights in order.
+    """What `cut_lowest` would keep, as two boolean vectors: one over edges and one over all weights in order.
 
-    What is pruned already stays so. Scores are vectors of the same kind.
+    What is pruned already stays so. Strengths are vectors of the same kind.
     """
     seed, (edges_kept, weights_kept) = training.seed, get_masks(training)
     return (
@@ -233,18 +233,18 @@ def draw_lowest(
     )
 
 
-def _kept(alive: Tensor, sparsity: float, score: Tensor | None, seed: int) -> Tensor:
+def _kept(alive: Tensor, sparsity: float, strength: Tensor | None, seed: int) -> Tensor:
     """Which elements stay."""
     count = min(kept_count(sparsity, alive.numel()), int(torch.count_nonzero(alive)))
-    if score is None or sparsity == 0:
+    if strength is None or sparsity == 0:
         kept = torch.zeros_like(alive)
         kept[alive] = keep_random(int(alive.sum()), count, seed)
         return kept
-    unknown = int(torch.count_nonzero(score.isnan()))
+    unknown = int(torch.count_nonzero(strength.isnan()))
     if unknown:  # neither low nor high, so no count could be kept
-        raise InputError(f"scores to cut by must be numbers (got NaN for {unknown} of {score.numel()})")
-    score = score.cpu() if bool(alive.all()) else score.cpu().masked_fill(~alive, -torch.inf)
-    return keep_largest(score, count, seed)
+        raise InputError(f"strengths to cut by must be numbers (got NaN for {unknown} of {strength.numel()})")
+    strength = strength.cpu() if bool(alive.all()) else strength.cpu().masked_fill(~alive, -torch.inf)
+    return keep_largest(strength, count, seed)
 
 
 def get_masks(training: Training) -> tuple[Tensor, Tensor]:
@@ -254,5 +254,5 @@ def get_masks(training: Training) -> tuple[Tensor, Tensor]:
 
 
 def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
-    """Put masks in force from two such vectors."""
+    """Put masks in force, given as two vectors as `get_masks` returns them."""
     training.revise(Masks(edges=Mask(edges), weights=weight_masks(weights, training.weights)))

@@ -19,7 +19,7 @@ _LEFT = 1e-3  # of a number that nothing but the penalty moves, after the transi
 class DGLT(Method):
     """Press on everything outside a random ticket until what it knew has moved into the ticket, then drop it.
 
-    The penalty is (λ/2)·‖·‖² on the weights and the soft edge scores outside, with a λ that grows. Adam divides a
+    The penalty is (λ/2)·‖·‖² on the weights and the soft edge mask outside, with a λ that grows. Adam divides a
     gradient by its own size, so the penalty's gradient would not shrink anything reliably: its proximal step is
     taken instead, a division by 1 + λ after the optimiser's step. The optimiser goes on outside, so of weights that
     the loss still asks for more than a thousandth is left, on Cora about a tenth. Weight decay is the ticket's from

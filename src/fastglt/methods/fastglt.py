@@ -32,7 +32,7 @@ from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 STARTS = ("oneshot", "random")
-WEIGHT_SCORES = ("size", "effect")
+WEIGHT_STRENGTHS = ("size", "effect")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class FastGLT(Method):
 
     @property
     def options(self) -> dict[str, Any]:
-        """As of every method; the weight score only if it is another than the paper's, so that keys stay."""
+        """As of every method; `weight_score` only if it is another than the paper's, so that keys stay."""
         default = ("weight_score", "size")
         return {name: value for name, value in super().options.items() if (name, value) != default}
 
@@ -100,7 +100,7 @@ class FastGLT(Method):
         set_masks(training, edges if chosen is None else chosen, weights)
 
     def denoise(self, training: Training, interval: int) -> None:
-        """Swap by the schedule: small scores and weights are noise, low degrees and large gradients promise."""
+        """Swap by the schedule: small soft masks and weights are noise, low degrees and large gradients promise."""
         edges, weights = get_masks(training)
         edge_swap = self.schedule(self.targets.graph_sparsity).swap(
             interval=interval, kept=training.masks.edges.count, total=edges.numel()
@@ -175,12 +175,12 @@ class FastGLT(Method):
             raise unknown_name("start", self.start, STARTS)
         if self.edge_score not in (*EDGE_POTENTIALS, "forest"):
             raise unknown_name("edge score", self.edge_score, (*EDGE_POTENTIALS, "forest"))
-        if self.weight_score not in WEIGHT_SCORES:
-            raise unknown_name("weight score", self.weight_score, WEIGHT_SCORES)
+        if self.weight_score not in WEIGHT_STRENGTHS:
+            raise unknown_name("weight score", self.weight_score, WEIGHT_STRENGTHS)
         self.schedule(0.0)  # checks the rest
 
 
-def _start_at_mean(score: Tensor, *, regrown: Tensor, kept: Tensor) -> None:
-    """A regrown edge starts with the mean score of the kept ones."""
+def _start_at_mean(soft_edge_mask: Tensor, *, regrown: Tensor, kept: Tensor) -> None:
+    """A regrown edge starts with the mean of the kept ones."""
     with torch.no_grad():
-        score[regrown.to(score.device)] = score[kept.to(score.device)].mean()
+        soft_edge_mask[regrown.to(soft_edge_mask.device)] = soft_edge_mask[kept.to(soft_edge_mask.device)].mean()

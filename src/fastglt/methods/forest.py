@@ -15,9 +15,9 @@ class Forest(FastGLT):
     predicted. An edge is as strong as the better of the ranks that its two ends give it, measured by the degree;
     the two rankings count alike. A maximum spanning forest of the edges within predicted classes is kept first, so
     that no node loses its last good neighbour and nothing within a class falls apart; then the strongest of such
-    edges, then of those between classes, to the exact count. No edge score is trained and no label used beyond the
-    training ones. With `revise` the edges are chosen anew after each further interval, by the predictions of that
-    moment.
+    edges, then of those between classes, to the exact count. No soft edge mask is trained and no label used beyond
+    the training ones. With `revise` the edges are chosen anew after each further interval, by the predictions of
+    that moment.
     """
 
     name = "forest"

@@ -15,15 +15,15 @@ class GraSP(Saliency):
     """Removes the largest −w·(Hg), whose removal hurts the squared norm of the weights' gradient g least.
 
     That norm is how fast the loss falls when training begins. Only weights are trained then, so for edges too it is
-    the weights' gradient that counts: an edge's score is −m·(Hg) with m = 1 and the rows of H that belong to edge
-    masks. Logits are taken as they are, without the paper's temperature.
+    the weights' gradient that counts: an edge's strength is −m·(Hg) with m = 1 and the rows of H that belong to
+    edge masks. Logits are taken as they are, without the paper's temperature.
     """
 
     name = "grasp"
     summary = "prunes at initialisation what the gradient flow needs least"
     paper = "Wang et al., Picking Winning Tickets Before Training by Preserving Gradient Flow, ICLR 2020"
 
-    def scores(self, training: Training) -> Elements:
+    def strengths(self, training: Training) -> Elements:
         """m·(Hg) of edges and w·(Hg) of weights: the lowest go."""
         edges, weights = self.hessian_times_gradient(training)
         return Elements(edges, weights.mul_(flatten(training.weights).detach()))

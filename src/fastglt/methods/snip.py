@@ -18,7 +18,7 @@ class SNIP(Saliency):
     summary = "prunes at initialisation what the loss depends on least"
     paper = "Lee et al., SNIP: Single-shot Network Pruning based on Connection Sensitivity, ICLR 2019"
 
-    def scores(self, training: Training) -> Elements:
+    def strengths(self, training: Training) -> Elements:
         """|∂L/∂m| for masks m = 1 on edges and weights."""
         edges, weights = self.gradient(training)
         by_mask = weights.mul_(flatten(training.weights).detach())

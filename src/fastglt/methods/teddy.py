@@ -46,8 +46,8 @@ class TEDDY(Method):
         """Remember what the teacher says, cut the edges, and go back to Θ0."""
         if training.epoch == self.budget.epochs:
             training.method_state = {TEACHER: network_outputs(training, training.best)}
-            scores = edge_peripherality(training.task.graph)
-            cut_lowest(training, self.targets.graph_sparsity, 0.0, edges=scores)
+            strength = edge_peripherality(training.task.graph)
+            cut_lowest(training, self.targets.graph_sparsity, 0.0, edges=strength)
             training.rewind()
             regrow = self.targets.weight_sparsity > 0
             train_sparse(training, self.targets, stage=STUDENT, soft_edges=False, regrow=regrow)

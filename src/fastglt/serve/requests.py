@@ -70,7 +70,7 @@ class PredictRequest(BaseModel):
 
 
 class NamedPredictRequest(PredictRequest):
-    """The same where a file gives nodes ids: they may be asked for by these, after those asked for by number."""
+    """A request where a file gives nodes ids: they may be asked for by these, after those asked for by number."""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": [name]} for name in ("nodes", "ids", "new_nodes")]}
@@ -95,7 +95,7 @@ class PredictResponse(BaseModel):
 
 
 class NamedPredictResponse(PredictResponse):
-    """The same with what a file calls nodes and classes."""
+    """A response with what a file calls nodes and classes."""
 
     ids: list[str | None] = Field(description="Of each node; a new one has none.")
     labels: list[str] | None = Field(description="Of the classes, if the file has those of the ticket's run.")

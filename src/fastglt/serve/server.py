@@ -45,7 +45,7 @@ def run_on(
     log_level: str = "warning",
     patience: float = 60.0,
 ) -> None:
-    """The same on a socket that is there already; it is closed. `announce` is told the address.
+    """`run` on a socket that is there already; it is closed. `announce` is told the address.
 
     What was accepted is answered for at most `patience` seconds.
     """

@@ -72,7 +72,7 @@ class Worker:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """PredictResponse questions until the end of this context."""
+        """Answer questions until the end of this context."""
         thread = ThreadPoolExecutor(1, "predictor", initializer=set_threads, initargs=(self._threads,))
         with thread:  # the number of threads belongs to the thread that sets it
             self._task = asyncio.create_task(self._run(thread))

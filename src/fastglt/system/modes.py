@@ -1,4 +1,4 @@
-"""PyTorch's modes, which belong to whoever calls: within ours, numbers are what they always are."""
+"""PyTorch's modes belong to whoever calls: no result depends on them, and none is changed."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,7 +8,7 @@ import torch
 
 @contextmanager
 def ordinary_mode() -> Iterator[None]:
-    """With gradients and each number in its own precision, whatever modes the caller is in."""
+    """Gradients on, autocast and inference mode off, whatever the caller set."""
     with ExitStack() as modes:
         modes.enter_context(torch.inference_mode(mode=False))
         modes.enter_context(torch.enable_grad())

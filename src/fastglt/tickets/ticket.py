@@ -88,6 +88,12 @@ class Ticket:
         """A copy that says more about where it comes from."""
         return replace(self, config={**self.config, **more}) if more else self
 
+    @property
+    def edge_scores(self) -> Tensor | None:
+        """The name that `soft_edge_mask` had in 0.1; a score is a result on nodes now, and nothing else."""
+        warnings.warn("Ticket.edge_scores is Ticket.soft_edge_mask since 0.2", FutureWarning, stacklevel=2)
+        return self.soft_edge_mask
+
     def save(self, path: str | Path) -> None:
         """Write the ticket; a user's model also gets `init.safetensors` beside it."""
         from fastglt.tickets.ticket_file import save
@@ -128,7 +134,7 @@ class Ticket:
         return pruned
 
     def check_graph(self, graph: Graph, x: Features | None, *, other_graph: bool = False) -> None:
-        """The same for a graph and features on their own."""
+        """`check` for a graph and features on their own, without a task."""
         edges = self.masks.edges.size
         if graph.num_edges != edges:
             raise InputError(f"the ticket decides on {edges} edges (got a graph with {graph.num_edges})")

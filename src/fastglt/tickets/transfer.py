@@ -92,7 +92,7 @@ def transfer(
     journal: Journal | None = None,
     progress: Progress | None = None,
 ) -> Ticket:
-    """The same for what is prepared already."""
+    """`transfer_ticket` for a network and a task that are prepared already."""
     fit, teacher, seconds = Fit.of(ticket, network, task), None, {}
     if budget.distill > 0:
         first, teacher = train_teacher(network, task, budget, seed=seed, journal=journal, progress=progress)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastglt.runs.engine import Outcome
 
 from fastglt.methods import METHODS
 from fastglt.methods.settings.published import PUBLISHED
+from fastglt.runs.engine import Outcome
 from fastglt.runs.store import Row, Store
 from tests.cli.conftest import SHORT, TINY, Cli, Result
 from tests.conftest import OwnModule

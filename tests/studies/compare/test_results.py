@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastglt.runs.engine import Outcome
 
+from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
 from fastglt.studies.compare import Comparison
 from fastglt.studies.compare.results import deviation, mean

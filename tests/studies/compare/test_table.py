@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastglt.runs.engine import Outcome
 from rich.console import Console
 
+from fastglt.runs.engine import Outcome
 from fastglt.studies.compare import Comparison
 from fastglt.studies.compare.table import print_cells, print_rounds
 from tests.runs.examples import experiment, runs_of

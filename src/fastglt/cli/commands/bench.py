@@ -163,7 +163,7 @@ def infer(
     ] = None,
     repeats: Annotated[int, typer.Option(help="Rounds in which each side has its turn.", rich_help_panel=HOW)] = 50,
 ) -> None:
-    """The class scores of all nodes: a compiled ticket against our dense network and stock PyG's.
+    """The outputs for all nodes: a compiled ticket against our dense network and stock PyG's.
 
     Times are medians over rounds in which each side has its turn; compilation
     is not counted. Our dense network is timed as training evaluates it, and

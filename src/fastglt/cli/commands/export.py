@@ -33,7 +33,7 @@ def export(
 
     pyg: an ordinary PyG model and its Data in safetensors, with the code that puts them together. torch: a
     torch.export program. onnx: an ONNX model. npz: plain arrays. What was written is read again and compared with
-    the masked network; the largest difference of any class score is told.
+    the masked network; the largest difference of any output is told.
     """
     from fastglt.deploy.exports import check, export
 
@@ -53,4 +53,4 @@ def export(
         return
     for path, size in done.files.items():
         typer.echo(f"{path}  {size:,} bytes")
-    typer.echo(f"read again: class scores differ from the masked network's by at most {done.max_difference:.1e}")
+    typer.echo(f"read again: outputs differ from the masked network's by at most {done.max_difference:.1e}")

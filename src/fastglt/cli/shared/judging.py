@@ -147,7 +147,7 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
         interval = "–" if one.n < 2 else " to ".join(map(signed, one.interval))
         table.add_row(row, *scores, signed(one.difference), interval)
     table.add_row("end of the search", "", percent(document["search_test"]))
-    table.add_row("… with edge scores 1", "", percent(document["search_unweighted_test"]))
+    table.add_row("… with a soft edge mask of 1", "", percent(document["search_unweighted_test"]))
     console = Console()
     print_wide(title, table, console)
     for one in verdicts.values():

@@ -78,7 +78,9 @@ def _print_cost(cost: Mapping[str, Any], console: Console) -> None:
     print_wide("one forward pass over all nodes, dense → ticket", table, console)
     disk = f"{short(cost['disk_dense'])}B dense, {short(cost['disk_ticket'])}B ticket"
     edges = f"{dense.edges:,} → {ticket.edges:,} edges"
-    console.print(f"{edges}; on disk {disk} (with its masks and edge scores)\n", highlight=False, soft_wrap=True)
+    console.print(
+        f"{edges}; on disk {disk} (with its masks and the soft edge mask)\n", highlight=False, soft_wrap=True
+    )
 
 
 def _change(before: object, after: object, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Which elements go first and which return first: scores, and cuts by exact count."""
+"""Which elements go first and which return first: strengths and potentials, and cuts by exact count."""
 
 import math
 from typing import Any
@@ -15,25 +15,25 @@ from fastglt.methods.parts.schedules import Swap
 from fastglt.system.seeds import permutation
 
 
-def lowest(scores: Tensor, count: int, seed: int) -> Tensor:
-    """A boolean vector of the `count` smallest scores; ties fall in a seeded random order.
+def lowest(strengths: Tensor, count: int, seed: int) -> Tensor:
+    """A boolean vector of the `count` smallest strengths; ties fall in a seeded random order.
 
     >>> lowest(torch.tensor([3.0, 1.0, 2.0]), 2, seed=0).tolist()
     [False, True, True]
     """
-    return _outermost(scores, count, seed, side=1)
+    return _outermost(strengths, count, seed, side=1)
 
 
-def highest(scores: Tensor, count: int, seed: int) -> Tensor:
-    """The same for the `count` largest scores."""
-    return _outermost(scores, count, seed, side=-1)
+def highest(strengths: Tensor, count: int, seed: int) -> Tensor:
+    """A boolean vector of the `count` largest strengths; ties fall in a seeded random order."""
+    return _outermost(strengths, count, seed, side=-1)
 
 
-def _outermost(scores: Tensor, count: int, seed: int, *, side: int) -> Tensor:
-    """The smallest scores (side 1) or the largest (side -1)."""
-    chosen = np.zeros(scores.shape, dtype=bool)
-    chosen[_places(scores.cpu().numpy(), count, seed, side)] = True
-    return torch.from_numpy(chosen).to(scores.device)
+def _outermost(strengths: Tensor, count: int, seed: int, *, side: int) -> Tensor:
+    """The smallest strengths (side 1) or the largest (side -1)."""
+    chosen = np.zeros(strengths.shape, dtype=bool)
+    chosen[_places(strengths.cpu().numpy(), count, seed, side)] = True
+    return torch.from_numpy(chosen).to(strengths.device)
 
 
 def _places(values: Any, count: int, seed: int, side: int) -> Any:
@@ -77,11 +77,11 @@ def _guess(sample: Any, count: int, size: int) -> float:
     return float(np.partition(sample, rank)[rank]) if rank < len(sample) else math.inf
 
 
-def keep_largest(scores: Tensor, count: int, seed: int) -> Tensor:
-    """A boolean vector that keeps the `count` largest scores."""
-    if 2 * count < scores.numel():  # the few are found sooner
-        return highest(scores, count, seed)
-    return ~lowest(scores, scores.numel() - count, seed)
+def keep_largest(strengths: Tensor, count: int, seed: int) -> Tensor:
+    """A boolean vector that keeps the `count` largest strengths."""
+    if 2 * count < strengths.numel():  # the few are found sooner
+        return highest(strengths, count, seed)
+    return ~lowest(strengths, strengths.numel() - count, seed)
 
 
 def keep_random(size: int, count: int, seed: int) -> Tensor:
@@ -135,7 +135,7 @@ def edge_similarity(full: Graph, pruned: Graph) -> Tensor:
 
 
 def edge_peripherality(graph: Graph) -> Tensor:
-    """TEDDY's score (q_i/d_i)(q_j/d_j), q the mean neighbour degree^-1/2: low between hubs that know hubs."""
+    """TEDDY's strength (q_i/d_i)(q_j/d_j), q the mean neighbour degree^-1/2: low between hubs that know hubs."""
     return (_neighbour_mean(graph) / graph.degree.clamp(min=1))[graph.edges].prod(0)
 
 

@@ -115,6 +115,6 @@ def _stir(training: Training, number: int) -> None:
     """Move fresh soft masks off 1 by a little noise."""
     edges = {} if training.soft_edge_mask is None else {"edges": training.soft_edge_mask}
     with torch.no_grad():
-        for name, score in {**edges, **training.soft_weight_masks}.items():
+        for name, mask in {**edges, **training.soft_weight_masks}.items():
             seed = derive(training.seed, "mask", number, name)
-            score.add_(uniform(tuple(score.shape), _NOISE, seed).to(score.device))
+            mask.add_(uniform(tuple(mask.shape), _NOISE, seed).to(mask.device))

@@ -1,6 +1,6 @@
-"""Pruning at initialisation: score everything at Θ0 by gradients, cut once, train what is left.
+"""Pruning at initialisation: rate everything at Θ0 by gradients, cut once, train what is left.
 
-What SNIP and GraSP have in common. An edge is scored as a weight is: by its soft mask m_g, which is 1.
+What SNIP and GraSP have in common. An edge is rated as a weight is: by its soft mask m_g, which is 1.
 """
 
 from abc import abstractmethod
@@ -30,14 +30,14 @@ class Saliency(Method):
     """The base: E + D epochs from Θ0 under masks that stand before the first one."""
 
     @abstractmethod
-    def scores(self, training: Training) -> Elements:
+    def strengths(self, training: Training) -> Elements:
         """How much each element is worth at Θ0."""
 
     def begin(self, training: Training) -> None:
-        """Cut the lowest scores, edges and weights each on their own; nothing happens between epochs."""
+        """Cut the lowest strengths, edges and weights each on their own; nothing happens between epochs."""
         edges = weights = None
         if any((self.targets.graph_sparsity, self.targets.weight_sparsity)):
-            edges, weights = self.scores(training)
+            edges, weights = self.strengths(training)
         cut_lowest(
             training,
             self.targets.graph_sparsity,

@@ -1,0 +1,43 @@
+"""How `make docs` builds the pages and the API reference. Nothing is fetched from the network."""
+
+from sphinx.application import Sphinx
+
+import fastglt
+from fastglt.data.base import quiet_import
+
+with quiet_import():  # importing PyG warns, and the first thing that autodoc imports may be a part of it
+    for name in fastglt.__all__:
+        getattr(fastglt, name)
+
+# Pages outside docs/ that the pages link to, and the page that includes each of them here.
+OUTSIDE = {"../benchmarks/README.md": "benchmarks.md"}
+
+project = "fastglt"
+author = "The fastglt developers"
+copyright = author
+release = version = fastglt.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+suppress_warnings = ["misc.highlighting_failure"]  # JSON with an … in it
+
+myst_heading_anchors = 4
+
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+
+html_theme = "furo"
+html_title = f"fastglt {release}"
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", link_inside)
+
+
+def link_inside(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let links to pages outside lead to where these are included."""
+    for outside, inside in OUTSIDE.items():
+        source[0] = source[0].replace(f"]({outside}", f"]({inside}")
