@@ -215,7 +215,7 @@ def test_features_that_give_no_finite_score_are_refused() -> None:
     with TestClient(make_app(loud)) as client:
         response = client.post("/predict", json=new(features=[[1e30] * 4]))
         assert response.status_code == 422
-        assert "must give finite scores" in response.json()["detail"]
+        assert "must give finite outputs" in response.json()["detail"]
         assert ask(client, nodes=[0])["classes"] == loud.predict([0]).tolist()
 
 
@@ -227,7 +227,7 @@ def _louder(predictor: Predictor) -> Any:
 
 
 def test_a_ticket_without_finite_scores_is_not_served() -> None:
-    with pytest.raises(InputError, match="must give finite scores"):
+    with pytest.raises(InputError, match="must give finite outputs"):
         make_app(replace(small_predictor(), x=Features(torch.full((7, 4), torch.nan))))
 
 
@@ -318,7 +318,7 @@ def test_it_describes_itself(client: TestClient) -> None:
     about = client.get("/").json()
     assert (about["nodes"], about["edges"], about["features"], about["classes"]) == (7, 7, 4, 3)
     assert (about["ticket"], about["docs"], about["limits"]["max_nodes"]) == ("f00d", "/docs", 5)
-    assert "swagger" in client.get("/docs").text
+    assert "/predict" in client.get("/docs").text
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["PredictRequest"]["properties"]["nodes"]["maxItems"] == 5
     assert schemas["PredictRequest"]["properties"]["nodes"]["items"]["maximum"] == 6
