@@ -21,6 +21,18 @@ _REPR = reprlib.Repr()
 _REPR.maxlevel, _REPR.maxlist, _REPR.maxdict, _REPR.maxstring, _REPR.maxlong = 2, 3, 3, 40, 40
 
 
+def _int(text: str) -> int:
+    return int(text)
+
+
+def _float(text: str) -> float:
+    return float(text)
+
+
+# Functions in Python, and not int and float themselves: between two of them the parser lets other threads run.
+_YIELDING: dict[str, Any] = {"parse_int": _int, "parse_float": _float}
+
+
 class Aside:
     """What would keep the event loop from others: in a thread, one at a time, so that memory holds one."""
 
@@ -54,7 +66,7 @@ class Reader(Generic[T]):
         if not body:
             return Wrong(400, "the body must be JSON (got nothing)")
         try:
-            given = json.loads(body.decode("utf-8-sig"))
+            given = json.loads(body.decode("utf-8-sig"), **(_YIELDING if len(body) > _SHORT else {}))
         except json.JSONDecodeError as error:
             return Wrong(400, _ascii(f"the body must be JSON (got {error.msg}, at character {error.pos})"))
         except (ValueError, RecursionError):  # the parser has given up for another reason than the grammar

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fastglt.serve.limits import Limits
+from fastglt.serve.limits import FULL_BODIES, Limits
 from fastglt.serve.metrics import Metrics
 from fastglt.serve.scan import Most, Scan, ScanError
 from fastglt.serve.transit import CrowdedError, Transit
@@ -16,6 +16,8 @@ RETRY_AFTER = {"Retry-After": "1"}  # seconds; goes with every 503
 ABORT = "fastglt.abort"  # the server's extension that ends a connection without waiting for its client
 _LINGER = 1.0  # seconds in which a client that is still sending can read why it is refused
 _CLOSE = {"Connection": "close"}
+_SHORT = 2**13  # bytes
+_PATIENCE = 30  # times the time in which a body must come; who reads nothing at all is left sooner
 _PIECE = 2**16  # bytes of an answer that are handed to the server at a time
 
 
@@ -40,6 +42,7 @@ class Gate:
         self._most = Most.of(limits)
         self._coming = Transit(most=limits.max_unfinished, room=limits.in_flight)
         self._leaving = Transit(most=limits.max_connections, room=limits.in_flight)
+        self._turn = asyncio.Lock()
         self._inside = self._held = 0  # requests, and bytes of their bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,8 +89,8 @@ class Gate:
                     piece = message.get("body", b"")
                     if len(body) + len(piece) > self._limits.max_body:
                         raise too_long
-                    scan.feed(piece)
                     transfer.grow(len(piece))
+                    await self._scan(scan, piece)
                     body += piece
                     more = message.get("more_body", False)
         except CrowdedError:
@@ -98,6 +101,15 @@ class Gate:
         except ScanError as error:
             raise GateError(422, str(error)) from None
         return bytes(body)
+
+    async def _scan(self, scan: Scan, piece: bytes) -> None:
+        """Count at once what is short; of long pieces, which hundreds of clients may send, one in each turn."""
+        if len(piece) <= _SHORT:
+            scan.feed(piece)
+            return
+        async with self._turn:
+            scan.feed(piece)
+            await asyncio.sleep(0)
 
     async def _answer(self, body: bytes, scope: Scope, receive: Receive) -> list[Message]:
         """What the app has to say to a whole body."""
@@ -124,12 +136,14 @@ class Gate:
     async def _deliver(self, answer: list[Message], scope: Scope, send: Send) -> None:
         """Send in pieces, so that the server waits for a client that does not read, and not for ever."""
         try:
-            async with self._leaving.transfer(self._limits.timeout) as transfer:
-                transfer.grow(sum(len(message.get("body", b"")) for message in answer))
+            async with self._leaving.transfer(_PATIENCE * self._limits.timeout) as transfer:
+                size = sum(len(message.get("body", b"")) for message in answer)
+                transfer.grow(min(size, self._limits.in_flight // FULL_BODIES))
                 for message in answer:
                     body = message.get("body", b"")
                     for start in range(_PIECE, len(body), _PIECE):
                         await send({**message, "body": body[start - _PIECE : start], "more_body": True})
+                        await asyncio.sleep(0)  # others have their turn, and the server notices who has left
                     if body:
                         message = {**message, "body": body[(len(body) - 1) // _PIECE * _PIECE :]}  # noqa: PLW2901
                     await send(message)

@@ -6,7 +6,7 @@ from fastglt.errors import InputError, require
 
 _LONGEST = 3600.0  # seconds
 _IN_FLIGHT = 24 * 2**20  # bytes
-_FULL_BODIES = 6
+FULL_BODIES = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,4 +37,4 @@ class Limits:
     @property
     def in_flight(self) -> int:
         """Bytes of all bodies that wait or are computed, and again of all that are on their way."""
-        return max(_IN_FLIGHT, _FULL_BODIES * self.max_body)
+        return max(_IN_FLIGHT, FULL_BODIES * self.max_body)

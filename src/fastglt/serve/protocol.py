@@ -10,7 +10,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from fastglt.serve.gate import ABORT
 from fastglt.serve.limits import Limits
 
-_CHUNKS, _CHUNK = 1024, 64  # chunks that may be of any size; bytes that the others must have on average
+_CHUNKS, _CHUNK = 256, 64  # chunks that may be of any size; bytes that the others must have on average
 _DETAIL = json.dumps({"detail": "too many connections; try again"}).encode()
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"

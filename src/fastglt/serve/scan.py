@@ -15,6 +15,8 @@ from fastglt.serve.limits import Limits
 _QUOTE, _COLON = ord('"'), ord(":")
 _KEYS, _DEPTH, _MORE = 64, 16, 1000  # a question has at most 8 keys and is nested 5 deep
 
+_PLAIN = bytes(set(range(256)) - set(b'":[]{}'))  # what is not counted
+
 
 class ScanError(Exception):
     """A body has more of something than a question can have."""
@@ -60,6 +62,7 @@ class Scan:
             piece = piece[:-1]
         if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
+        piece = piece.translate(None, _PLAIN)
         if piece:
             self._count(np.frombuffer(piece, np.uint8))
 

@@ -22,6 +22,7 @@ from fastglt.serve.protocol import protocol
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _QUIET = 10.0  # seconds between two lines about the same trouble
 _WAITING = 2048  # connections that nobody has accepted yet, as uvicorn has it
+_LOG = logging.getLogger("uvicorn.error")
 LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -46,28 +47,49 @@ class Listener(socket.socket):
             raise
 
 
+class Sparing(logging.Filter):
+    """Passes a line on if it has not been written in the last seconds, so that no client can fill a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write it; what has a traceback is always written."""
+        now = time.monotonic()
+        if record.exc_info or now - self._told.get(record.msg, -math.inf) > _QUIET:
+            self._told[record.msg] = now
+            return True
+        return False
+
+
 class Server(uvicorn.Server):
     """uvicorn's server, which tells when it listens, and now and then that it cannot accept."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
-        self._told = -math.inf
+        self._sparing = Sparing()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
         asyncio.get_running_loop().set_exception_handler(self._tell)
+        _LOG.addFilter(self._sparing)
         await super().startup(sockets)
         self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop in order."""
+        await super().shutdown(sockets)
+        _LOG.removeFilter(self._sparing)
 
     def _tell(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if not (isinstance(error, OSError) and error.errno in _EXHAUSTED and "socket" in context):
             loop.default_exception_handler(context)
-        elif time.monotonic() - self._told > _QUIET:
-            self._told = time.monotonic()
+        else:
             text = "connections wait until others end: %s; allow the process more open files (ulimit -n)"
-            logging.getLogger("uvicorn.error").error(text, error.strerror)
+            _LOG.error(text, error.strerror)
 
 
 def run(
@@ -136,6 +158,7 @@ def make_server(
     config = uvicorn.Config(
         app,
         http=protocol(limits or limits_of(app)),
+        loop="asyncio",
         ws="none",
         lifespan="on",
         log_config=None,
