@@ -81,7 +81,7 @@ def normal_host(name: str) -> str:
 
 def require_host(name: str) -> str:
     """Refuse what is no host name, address or *."""
-    if name != "*" and not re.fullmatch(r"[\w.-]+|\[?[0-9a-fA-F:.]+\]?", name):
+    if not re.fullmatch(r"\*|[a-z0-9_.-]+|(?=.*:.*:)[0-9a-f:.]+", normal_host(name)):
         raise InputError(f"--allowed-host must be a host's name or address without a port, or * (got {name!r})")
     return name
 

@@ -35,12 +35,6 @@ pre { margin: .3rem 0; padding: .7rem; background: var(--box);
 th, td { padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }
 """
-_BOUNDS = {
-    "minimum": "at least {}",
-    "maximum": "at most {}",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
-}
 _EXAMPLE = json.dumps({"nodes": [0, 5], "probabilities": True})
 
 
@@ -122,11 +116,14 @@ def _kind(schema: Schema) -> str:
     several = schema.get("anyOf") or schema.get("oneOf")
     if several and "type" not in schema:
         return " or ".join(_kind(one) for one in several)
-    told = escape(str(schema.get("type", "anything")))
     if schema.get("type") == "array":
-        told = f"list of {_kind(schema.get('items', {}))}"
-    bounds = [text.format(escape(str(schema[key]))) for key, text in _BOUNDS.items() if key in schema]
-    return f"{told} ({', '.join(bounds)})" if bounds else told
+        return f"list{_range(schema, 'minItems', 'maxItems')} of {_kind(schema.get('items', {}))}"
+    return escape(str(schema.get("type", "anything"))) + _range(schema, "minimum", "maximum")
+
+
+def _range(schema: Schema, least: str, most: str) -> str:
+    bounds = [f"{schema[key]:.10g}" for key in (least, most) if key in schema]
+    return f" ({' … '.join(dict.fromkeys(bounds))})" if bounds else ""
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, str, str]]) -> str:
