@@ -79,6 +79,8 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
     with served(app) as base, ThreadPoolExecutor(2) as threads:
         first = [threads.submit(httpx.post, f"{base}/predict", json=NEW) for _ in range(2)]
         wait_until(base, "fastglt_requests_under_way", 2)
+        while metric(base, "fastglt_requests_unfinished"):
+            time.sleep(0.01)
         refused = httpx.post(f"{base}/predict", json={"nodes": [0]})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert "at most 2 requests" in refused.json()["detail"]

@@ -1,6 +1,7 @@
 """Bodies are counted as a parser would, however they are cut, and refused as soon as there is too much."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def passes(pieces: list[bytes], keys: int, depth: int, strings: int, containers:
 def test_what_a_parser_would_count(value: Any, ascii_only: bool, cuts: list[int]) -> None:
     body = json.dumps(value, ensure_ascii=ascii_only).encode()
     ends = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
-    pieces = [body[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    pieces = [body[start:end] for start, end in pairwise(ends)]
     exact = counts(value)
     assert passes(pieces, *exact)
     for place in range(4):
