@@ -15,6 +15,7 @@ import functools
 import http.client
 import json
 import multiprocessing
+import random
 import signal
 import subprocess
 import sys
@@ -108,9 +109,9 @@ async def many_numbers(place: Place, seconds: float) -> str:
 
 
 async def close_early(place: Place, seconds: float) -> str:
-    """The whole body, and nobody waits for the answer."""
+    """The whole body, of numbers or of unknown keys, and nobody waits for the answer."""
     _, writer = await asyncio.open_connection(*place)
-    body = numbers()
+    body = random.choice((numbers, unknown_keys))()
     writer.write(head(len(body)) + body)
     await writer.drain()
     writer.close()
