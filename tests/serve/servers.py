@@ -1,11 +1,13 @@
 """Small predictors, and real servers for them in a thread of the test's process."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import torch
@@ -67,6 +69,20 @@ def served(app: ASGIApp) -> Iterator[str]:
         thread.join(ENOUGH)
         listening.close()
     assert not thread.is_alive()
+
+
+def connect(base: str) -> socket.socket:
+    """A connection of one's own."""
+    place = urlsplit(base)
+    return socket.create_connection((place.hostname, place.port), timeout=ENOUGH)
+
+
+def read_all(connection: socket.socket) -> str:
+    """Until the server closes."""
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts).decode()
 
 
 def metric(base: str, name: str) -> float:

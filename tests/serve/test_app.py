@@ -318,7 +318,7 @@ def test_it_describes_itself(client: TestClient) -> None:
     about = client.get("/").json()
     assert (about["nodes"], about["edges"], about["features"], about["classes"]) == (7, 7, 4, 3)
     assert (about["ticket"], about["docs"], about["limits"]["max_nodes"]) == ("f00d", "/docs", 5)
-    assert "swagger" in client.get("/docs").text
+    assert "/predict" in client.get("/docs").text
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["PredictRequest"]["properties"]["nodes"]["maxItems"] == 5
     assert schemas["PredictRequest"]["properties"]["nodes"]["items"]["maximum"] == 6

@@ -1,18 +1,19 @@
 """Bodies and requests that are too many, too long or too slow, on real connections."""
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 from fastglt.serve import Limits, make_app
 
-from .servers import ENOUGH, NEW, metric, served, slow_predictor, small_predictor, wait_until
+from .servers import ENOUGH, NEW, connect, metric, read_all, served, slow_predictor, small_predictor, wait_until
 
 HEAD = "POST /predict HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
 
@@ -21,19 +22,6 @@ HEAD = "POST /predict HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r
 def base() -> Iterator[str]:
     with served(make_app(small_predictor(), limits=Limits(max_body=1000, timeout=0.5))) as address:
         yield address
-
-
-def connect(base: str) -> socket.socket:
-    place = urlsplit(base)
-    return socket.create_connection((place.hostname, place.port), timeout=ENOUGH)
-
-
-def read_all(connection: socket.socket) -> str:
-    """Until the server closes."""
-    parts = []
-    while part := connection.recv(65536):
-        parts.append(part)
-    return b"".join(parts).decode()
 
 
 def test_a_length_over_the_limit_is_refused_before_the_body_is_sent(base: str) -> None:
@@ -91,6 +79,8 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
     with served(app) as base, ThreadPoolExecutor(2) as threads:
         first = [threads.submit(httpx.post, f"{base}/predict", json=NEW) for _ in range(2)]
         wait_until(base, "fastglt_requests_under_way", 2)
+        while metric(base, "fastglt_requests_unfinished"):
+            time.sleep(0.01)
         refused = httpx.post(f"{base}/predict", json={"nodes": [0]})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert "at most 2 requests" in refused.json()["detail"]
@@ -109,3 +99,58 @@ def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
         assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "1")] * 3
         assert "may take 0.2 s" in answers[0].json()["detail"]
     assert len(slow.asked) == 1  # the others were gone before their turn
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{" + b'"a":0,' * 10_000, "at most 64 keys"),
+        (b'{"nodes": ' + b"[" * 10_000, "nested at most 16 deep"),
+        (b'{"nodes": [' + b"[]," * 30_000, "lists and objects"),
+        (b'{"nodes": [' + b'"",' * 30_000, "strings"),
+    ],
+)
+def test_what_no_question_has_is_refused_while_it_comes(body: bytes, reason: str) -> None:
+    with served(make_app(small_predictor())) as base, connect(base) as connection:
+        connection.sendall(f"{HEAD}Content-Length: 4000000\r\n\r\n".encode() + body)  # most of it is never sent
+        answer = read_all(connection)
+        assert answer.startswith("HTTP/1.1 422 ")
+        assert reason in answer
+
+
+def test_unfinished_bodies_take_no_place_from_others() -> None:
+    limits = Limits(queue=2, max_unfinished=4)
+    with served(make_app(small_predictor(), limits=limits)) as base:
+        slow = [connect(base) for _ in range(8)]
+        for number, one in enumerate(slow):
+            one.sendall(f"{HEAD}Content-Length: 10\r\n\r\n".encode())
+            wait_until(base, "fastglt_requests_unfinished", min(number + 1, 4))
+        assert httpx.post(f"{base}/predict", json={"nodes": [0]}).status_code == 200
+        assert metric(base, "fastglt_requests_unfinished") <= 4
+        for one in slow[:4]:  # the oldest have made room
+            answer = read_all(one)
+            assert answer.startswith("HTTP/1.1 503 ")
+            assert "retry-after: 1\r\n" in answer
+        slow[7].sendall(b'{"nodes":0')
+        assert slow[7].recv(100).startswith(b"HTTP/1.1 400 ")  # the newest is still listened to
+        for one in slow:
+            one.close()
+
+
+def test_bytes_of_unfinished_bodies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastglt.serve.limits._IN_FLIGHT", 0)
+    with served(make_app(small_predictor(), limits=Limits(max_body=1000))) as base:  # 6000 bytes on their way
+        slow = [connect(base) for _ in range(8)]
+        for one in slow:
+            one.sendall(f"{HEAD}Content-Length: 1000\r\n\r\n".encode() + b" " * 900)
+            time.sleep(0.05)
+        assert [one.recv(100)[:12] for one in slow[:2]] == [b"HTTP/1.1 503"] * 2
+        assert httpx.post(f"{base}/predict", json={"nodes": [0]}).status_code == 200
+        for one in slow:
+            one.close()
+
+
+def test_a_mounted_app_is_guarded_too() -> None:
+    outer = Starlette(routes=[Mount("/under", make_app(small_predictor(), limits=Limits(max_body=100)))])
+    response = TestClient(outer).post("/under/predict", json={"nodes": [0] * 100})
+    assert (response.status_code, "at most 100 bytes" in response.text) == (413, True)

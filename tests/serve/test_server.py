@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -15,15 +16,15 @@ import pytest
 from fastglt.errors import InputError
 from fastglt.serve.server import address, listen, run
 
-from .servers import ENOUGH, NEW, wait_until
+from .servers import ENOUGH, NEW, connect, wait_until
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def slow_process() -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def slow_process(*prefix: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The slow server, and its address."""
-    command = [sys.executable, "-m", "tests.serve.slow_server"]
+    command = [*prefix, sys.executable, "-m", "tests.serve.slow_server"]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -41,10 +42,11 @@ def ask(base: str, threads: ThreadPoolExecutor, count: int) -> list["Future[http
     return found
 
 
-def test_what_was_accepted_is_answered_and_nothing_else_before_it_ends() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_was_accepted_is_answered_and_nothing_else_before_it_ends(number: signal.Signals) -> None:
     with slow_process() as (process, base), ThreadPoolExecutor(4) as threads:
         questions = ask(base, threads, 4)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         next(as_completed(questions))  # half a second or more has passed, and others wait for their answer
         with pytest.raises(httpx.ConnectError):
             httpx.post(f"{base}/predict", json={"nodes": [0]})
@@ -56,6 +58,35 @@ def test_what_was_accepted_is_answered_and_nothing_else_before_it_ends() -> None
         assert process.wait(ENOUGH) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
+
+
+def test_under_nohup_a_hangup_changes_nothing() -> None:
+    with slow_process("nohup") as (process, base):
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        assert httpx.get(f"{base}/healthz").status_code == 200
+
+
+def test_without_descriptors_it_says_so_in_one_line_and_recovers() -> None:
+    with slow_process("prlimit", "--nofile=40") as (process, base):
+        kept = [connect(base) for _ in range(60)]
+        time.sleep(2.5)  # it has tried again meanwhile
+        for one in kept:
+            one.close()
+        assert httpx.get(f"{base}/healthz", timeout=ENOUGH).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(ENOUGH) == 0
+        assert process.stderr is not None
+        (line,) = process.stderr.read().splitlines()
+        assert line.endswith(
+            "connections wait until others end: Too many open files; allow the process more open files (ulimit -n)"
+        )
+
+
+def test_other_names_are_refused() -> None:
+    with slow_process() as (_, base):
+        assert httpx.get(f"{base}/healthz", headers={"Host": "evil.example"}).status_code == 400
 
 
 def test_an_interrupt_in_earnest_does_not_wait() -> None:

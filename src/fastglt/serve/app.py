@@ -1,14 +1,12 @@
 """The service: one predictor behind a few addresses."""
 
-import reprlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import torch
-from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client import generate_latest
 from pydantic import BaseModel, Field
 
@@ -16,9 +14,11 @@ from fastglt import __version__
 from fastglt.data.base import Names
 from fastglt.deploy import Predictor
 from fastglt.errors import InputError
+from fastglt.serve.bodies import Aside, BodyRoute, shortened
 from fastglt.serve.gate import RETRY_AFTER, Gate
 from fastglt.serve.limits import Limits
 from fastglt.serve.metrics import Counted, Metrics
+from fastglt.serve.page import HEADERS, page
 from fastglt.serve.requests import (
     NamedPredictRequest,
     PredictRequest,
@@ -37,9 +37,6 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     422: {"model": Refusal, "description": "The question does not fit this service; the detail says where."},
     503: {"model": Refusal, "description": "Too much to do, or no answer in time; Retry-After says when to ask."},
 }
-_SHOWN = 5  # mistakes of one request that are told
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring, _SHORT.maxlong = 2, 3, 3, 40, 40
 
 
 class About(BaseModel):
@@ -92,19 +89,21 @@ def make_app(
         title="fastglt serve",
         version=__version__,
         summary="Classes of nodes, predicted by a graph lottery ticket.",
+        docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.state.limits = limits  # for the server, which bounds connections by them
     app.add_middleware(Gate, path="/predict", limits=limits, metrics=metrics)
     app.add_middleware(Counted, metrics=metrics, paths=_PATHS)  # the last one added is outside
-    app.add_exception_handler(RequestValidationError, _explain)
-    app.add_exception_handler(400, _unreadable)
     app.add_exception_handler(InputError, _refuse)
     app.add_exception_handler(Exception, _hide)
     _add_routes(app, about, worker, metrics)
     model = request_model(about.nodes, about.features, limits, named=names is not None)
     answer = _Answering(about, worker, limits, names)
-    app.post("/predict", response_model=answer.kind, responses=_REFUSALS)(answer.to(model))
+    router = APIRouter(route_class=BodyRoute)
+    router.post("/predict", response_model=answer.kind, responses=_REFUSALS)(answer.to(model))
+    app.include_router(router)
     return app
 
 
@@ -127,12 +126,17 @@ def _add_routes(app: FastAPI, about: About, worker: Worker, metrics: Metrics) ->
         """For Prometheus."""
         return PlainTextResponse(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
+    @app.get("/docs", include_in_schema=False)
+    async def show() -> HTMLResponse:
+        return HTMLResponse(page(app.openapi()), headers=HEADERS)
+
 
 class _Answering:
     """What becomes of a question."""
 
     def __init__(self, about: About, worker: Worker, limits: Limits, names: Names | None) -> None:
         self._about, self._worker, self._limits, self._names = about, worker, limits, names
+        self._aside = Aside()
         self._numbers = {} if names is None else {name: number for number, name in enumerate(names.nodes)}
 
     @property
@@ -140,10 +144,10 @@ class _Answering:
         """What comes back."""
         return response_model(self._worker.task, named=self._names is not None)
 
-    def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[BaseModel]]:
+    def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[Response]]:
         """The function that answers questions of a kind."""
 
-        async def predict(question: PredictRequest) -> BaseModel:
+        async def predict(question: PredictRequest) -> Response:
             """The classes of nodes of the graph, or of new ones that exist for this request only."""
             if not self._worker.ready:
                 raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
@@ -152,20 +156,25 @@ class _Answering:
             except TimeoutError:
                 detail = f"an answer may take {self._limits.timeout:g} s; try again, or ask for less"
                 raise HTTPException(503, detail, RETRY_AFTER) from None
-            called = self._called(found)
-            origin = {"ticket": self._about.ticket, "version": self._about.version}
-            predicted = {self._worker.task.answers: found.answers, "probabilities": found.probabilities}
-            return self.kind(nodes=found.nodes, **predicted, **called, **origin)
+            numbers = len(found.nodes) * (1 if found.probabilities is None else self._about.classes)
+            written = await self._aside.run(self._write, found, size=numbers)
+            return Response(written, media_type="application/json")
 
         predict.__annotations__["question"] = model  # with this graph's numbers in it
         return predict
+
+    def _write(self, found: Prediction) -> bytes:
+        origin = {"ticket": self._about.ticket, "version": self._about.version}
+        predicted = {self._worker.task.answers: found.answers, "probabilities": found.probabilities}
+        answer = self.kind(nodes=found.nodes, **predicted, **self._called(found), **origin)
+        return answer.model_dump_json().encode()
 
     def _by_number(self, question: PredictRequest) -> PredictRequest:
         if not isinstance(question, NamedPredictRequest) or not question.ids:
             return question
         unknown = next((name for name in question.ids if name not in self._numbers), None)
         if unknown is not None:
-            raise InputError(_ascii(f"ids must be those of the graph's file (got {_SHORT.repr(unknown)})"))
+            raise InputError(f"ids must be those of the graph's file (got {shortened(unknown)})")
         nodes = [*question.nodes, *(self._numbers[name] for name in question.ids)]
         if len(nodes) > self._limits.max_nodes:
             raise InputError(f"nodes and ids must be at most {self._limits.max_nodes} (got {len(nodes)})")
@@ -179,37 +188,6 @@ class _Answering:
             "ids": [ids[node] if node < len(ids) else None for node in found.nodes],
             "labels": [labels[int(kind)] for kind in found.answers] if labels else None,
         }
-
-
-async def _explain(_: Request, error: Exception) -> JSONResponse:
-    """What was wrong and where. Nothing of the input is repeated but its beginning, in ASCII: it may be NaN, a
-    megabyte long, or no Unicode.
-    """
-    assert isinstance(error, RequestValidationError)
-    mistakes = error.errors()[:_SHOWN]
-    if any(mistake["type"] == "json_invalid" for mistake in mistakes):
-        where = f"{mistakes[0]['ctx']['error']}, at character {mistakes[0]['loc'][-1]}"
-        return JSONResponse({"detail": _ascii(f"the body must be JSON (got {where})")}, 400)
-    if any(mistake["type"] == "missing" and mistake["loc"] == ("body",) for mistake in mistakes):
-        return JSONResponse({"detail": "the body must be JSON (got nothing)"}, 400)
-    return JSONResponse({"detail": _ascii("; ".join(map(_mistake, mistakes)))}, 422)
-
-
-def _mistake(mistake: dict[str, Any]) -> str:
-    where = ".".join(str(part)[:40] for part in mistake["loc"])
-    message = str(mistake["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message} (got {_SHORT.repr(mistake['input'])})"
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode()
-
-
-async def _unreadable(_: Request, error: Exception) -> JSONResponse:
-    """The parser has given up for another reason than the grammar."""
-    return JSONResponse(
-        {"detail": "the body must be JSON in UTF-8, not nested deeply, without endless numbers"}, 400
-    )
 
 
 async def _refuse(_: Request, error: Exception) -> JSONResponse:

@@ -28,6 +28,9 @@ class Metrics:
         self.under_way = Gauge(
             "fastglt_requests_under_way", "Requests to predict without an answer yet.", registry=home
         )
+        self.unfinished = Gauge(
+            "fastglt_requests_unfinished", "Requests to predict whose body is on its way.", registry=home
+        )
         self.nodes = Counter("fastglt_nodes_predicted", "Nodes whose class was predicted.", registry=home)
 
 

@@ -1,40 +1,115 @@
 """Listening, and stopping in order: nothing new is accepted, what was accepted is answered."""
 
+import asyncio
+import errno
+import logging
 import math
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from fastglt.errors import InputError
+from fastglt.serve.guard import Guard
+from fastglt.serve.limits import Limits
+from fastglt.serve.protocol import protocol
 
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_QUIET = 10.0  # seconds between two lines about the same trouble
 _WAITING = 2048  # connections that nobody has accepted yet, as uvicorn has it
+_LOG = logging.getLogger("uvicorn.error")
 LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
+class Listener(socket.socket):
+    """A listening socket that fails once when descriptors have run out.
+
+    asyncio goes on to accept as often as connections may wait, and each failure starts a timer and writes a
+    traceback. Here the second attempt finds nobody waiting, and the loop tries again a second later.
+    """
+
+    _failed = False
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection."""
+        if self._failed:
+            self._failed = False
+            raise BlockingIOError
+        try:
+            return super().accept()
+        except OSError as error:
+            self._failed = error.errno in _EXHAUSTED
+            raise
+
+
+class Sparing(logging.Filter):
+    """Passes a line on if it has not been written in the last seconds, so that no client can fill a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write it; what has a traceback is always written."""
+        now = time.monotonic()
+        if record.exc_info or now - self._told.get(record.msg, -math.inf) > _QUIET:
+            self._told[record.msg] = now
+            return True
+        return False
+
+
 class Server(uvicorn.Server):
-    """uvicorn's server, which tells when it listens."""
+    """uvicorn's server, which tells when it listens, and now and then that it cannot accept."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
+        self._sparing = Sparing()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
+        asyncio.get_running_loop().set_exception_handler(self._tell)
+        _LOG.addFilter(self._sparing)
         await super().startup(sockets)
         self._announce()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop in order."""
+        await super().shutdown(sockets)
+        _LOG.removeFilter(self._sparing)
 
-def run(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 8000, log_level: str = "warning") -> None:
-    """Serve until SIGTERM or SIGINT, answer what was accepted, and return. The address is printed.
+    def _tell(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in _EXHAUSTED and "socket" in context):
+            loop.default_exception_handler(context)
+        else:
+            text = "connections wait until others end: %s; allow the process more open files (ulimit -n)"
+            _LOG.error(text, error.strerror)
 
-    Port 0 takes a free one. A second SIGINT does not wait: KeyboardInterrupt.
+
+def run(
+    app: ASGIApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    log_level: str = "warning",
+    allowed_hosts: Collection[str] = (),
+    token: str | None = None,
+) -> None:
+    """Serve until SIGTERM, SIGHUP or SIGINT, answer what was accepted, and return. The address is printed.
+
+    Port 0 takes a free one. A second SIGINT does not wait: KeyboardInterrupt. `allowed_hosts` are names that a
+    request's Host header may have besides those of loopback and the address itself; "*" allows all. With a `token`
+    everything but /healthz needs `Authorization: Bearer TOKEN`.
     """
     require_level(log_level)
-    run_on(listen(host, port), app, print, log_level=log_level)
+    guarded = Guard(app, hosts=(host, *allowed_hosts), token=token)
+    run_on(listen(host, port), guarded, print, log_level=log_level, limits=limits_of(app))
 
 
 def run_on(
@@ -44,16 +119,25 @@ def run_on(
     *,
     log_level: str = "warning",
     patience: float = 60.0,
+    limits: Limits | None = None,
 ) -> None:
     """`run` on a socket that is there already; it is closed. `announce` is told the address.
 
-    What was accepted is answered for at most `patience` seconds.
+    What was accepted is answered for at most `patience` seconds. Nothing guards the app here.
     """
-    server = make_server(app, lambda: announce(address(listening)), log_level=log_level, patience=patience)
-    with listening, _signals_end_here():
+    server = make_server(
+        app, lambda: announce(address(listening)), log_level=log_level, patience=patience, limits=limits
+    )
+    with listening, _signals_end_here(server):
         server.run([listening])
     if server.force_exit:
         raise KeyboardInterrupt
+
+
+def limits_of(app: ASGIApp) -> Limits:
+    """Those that `make_app` was given."""
+    found = getattr(getattr(app, "state", None), "limits", None)
+    return found if isinstance(found, Limits) else Limits()
 
 
 def require_level(name: str) -> None:
@@ -63,12 +147,18 @@ def require_level(name: str) -> None:
 
 
 def make_server(
-    app: ASGIApp, announce: Callable[[], None], *, log_level: str = "warning", patience: float = 60.0
+    app: ASGIApp,
+    announce: Callable[[], None],
+    *,
+    log_level: str = "warning",
+    patience: float = 60.0,
+    limits: Limits | None = None,
 ) -> Server:
     """A server that is not running yet."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=protocol(limits or limits_of(app)),
+        loop="asyncio",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -85,8 +175,8 @@ def listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InputError(f"port must lie in 0 … 65535 (got {port})")
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
+        family, kind, number, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = Listener(family, kind, number)
     except (OSError, UnicodeError) as error:
         raise InputError(f"host must be an address of this machine (got '{host}': {error})") from None
     try:
@@ -109,9 +199,14 @@ def address(bound: socket.socket) -> str:
 
 
 @contextmanager
-def _signals_end_here() -> Iterator[None]:
-    """uvicorn raises the signals that stopped it once more at its end; nobody is to die of them."""
+def _signals_end_here(server: Server) -> Iterator[None]:
+    """uvicorn raises the signals that stopped it once more at its end; nobody is to die of them.
+
+    SIGHUP, which uvicorn leaves alone, stops it as SIGTERM does, unless it is ignored, as under nohup.
+    """
     before = {number: signal.signal(number, _nothing) for number in (signal.SIGTERM, signal.SIGINT)}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, server.handle_exit)
     try:
         yield
     finally:

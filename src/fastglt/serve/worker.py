@@ -24,6 +24,7 @@ from fastglt.serve.requests import PredictRequest
 from fastglt.tasks import Task
 
 _DIGITS = 6  # of a probability
+_FEW = 1000  # nodes
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Worker:
         self._predictor, self._metrics, self._threads = predictor, metrics, threads
         self._waiting: deque[_Job] = deque()
         self._filled = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -86,8 +88,7 @@ class Worker:
     async def ask(self, question: PredictRequest, timeout: float) -> Prediction:
         """The answer, or TimeoutError; nobody computes what nobody waits for any more."""
         if question.new_nodes is None:
-            outputs = self.outputs[question.nodes]
-            found = Prediction.of(self.task, question.nodes, outputs, probabilities=question.probabilities)
+            found = await self._look_up(question)
         else:
             job = _Job(question, asyncio.get_running_loop().create_future())
             self._waiting.append(job)
@@ -96,6 +97,19 @@ class Worker:
                 found = await job.found
         self._metrics.nodes.inc(len(found.nodes))
         return found
+
+    async def _look_up(self, question: PredictRequest) -> Prediction:
+        """Few nodes at once; of requests for many, one in each turn of the event loop."""
+        if len(question.nodes) <= _FEW:
+            return self._found(question)
+        async with self._turn:
+            found = self._found(question)
+            await asyncio.sleep(0)
+        return found
+
+    def _found(self, question: PredictRequest) -> Prediction:
+        outputs = self.outputs[question.nodes]
+        return Prediction.of(self.task, question.nodes, outputs, probabilities=question.probabilities)
 
     async def _run(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()

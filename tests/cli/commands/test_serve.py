@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,80 @@ def test_serves_a_run_until_it_is_interrupted(find: Cli, tmp_path: Path) -> None
             process.kill()
 
 
+def test_a_token_and_other_names(find: Cli, tmp_path: Path) -> None:
+    find("--quiet", "--out", tmp_path / "run")
+    (tmp_path / "token").write_text("s3cret\n")
+    told = ("--port", "0", "--threads", "1", "--token-file", str(tmp_path / "token"))
+    names = ("--allowed-host", "one.example", "--allowed-host", "two.example")
+    command = [sys.executable, "-c", SERVE, "serve", str(tmp_path / "run"), *told, *names]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split(" at ")[1].split()[0]
+            token = {"Authorization": "Bearer s3cret"}
+            assert status(f"{address}/") == 401
+            assert status(f"{address}/", **token) == 200
+            assert status(f"{address}/", Host="two.example", **token) == 200
+            assert status(f"{address}/", Host="evil.example", **token) == 400
+            assert status(f"{address}/healthz", Host="one.example") == 200
+        finally:
+            process.kill()
+
+
+def status(address: str, **headers: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+class TestToken:
+    @pytest.fixture
+    def served(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+        """What would be served."""
+        found: list[Any] = []
+        monkeypatch.setattr("fastglt.serve.server.run_on", lambda _, app, *__, **___: found.append(app))
+        return found
+
+    @pytest.mark.parametrize(
+        ("host", "token", "warns"),
+        [
+            ("127.0.0.1", None, False),
+            ("0.0.0.0", None, True),
+            ("0.0.0.0", "s3cret", False),
+        ],
+    )
+    def test_without_one_beyond_loopback_is_warned_of(
+        self,
+        find: Cli,
+        cli: Cli,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        served: list[Any],
+        host: str,
+        token: str | None,
+        warns: bool,
+    ) -> None:
+        find("--quiet", "--out", tmp_path / "run")
+        if token:
+            monkeypatch.setenv("FASTGLT_SERVE_TOKEN", token)
+        result = cli("serve", tmp_path / "run", "--host", host, "--port", 0, "--threads", 1)
+        assert (result.code, len(served)) == (0, 1)
+        assert ("warning: whoever reaches this address may ask" in result.err) == warns
+
+    def test_one_that_is_none_is_refused(self, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "empty").write_text("\n")
+        for file, reason in (("empty", "printable ASCII"), ("none", "must be a readable text file")):
+            result = cli("serve", tmp_path, "--token-file", tmp_path / file)
+            assert (result.code, reason in result.err) == (2, True)
+        monkeypatch.setenv("FASTGLT_SERVE_TOKEN", "s3cret token")
+        result = cli("serve", tmp_path)
+        assert (result.code, "(got something else in FASTGLT_SERVE_TOKEN)" in result.err) == (2, True)
+        assert "s3cret" not in result.err
+
+
 def test_a_csv_files_own_ids_and_labels(cli: Cli, tmp_path: Path) -> None:
     nodes = [f"n{row},{('ant', 'bee')[row % 2]},{row % 2}" for row in range(40)]
     (tmp_path / "nodes.csv").write_text("\n".join(["id,label,f", *nodes]))
@@ -69,6 +144,9 @@ def test_a_csv_files_own_ids_and_labels(cli: Cli, tmp_path: Path) -> None:
     ("option", "value", "reason"),
     [
         ("--queue", 0, "queue must be at least 1 (got 0)"),
+        ("--max-unfinished", 0, "max_unfinished must be at least 1 (got 0)"),
+        ("--max-connections", 0, "max_connections must be at least 1 (got 0)"),
+        ("--allowed-host", "http://a", "--allowed-host must be a host's name or address"),
         ("--timeout", 0, "timeout must lie in (0, 3600] seconds (got 0.0)"),
         ("--threads", -1, "threads must not be negative (got -1)"),
         ("--port", 70000, "port must lie in 0 … 65535 (got 70000)"),

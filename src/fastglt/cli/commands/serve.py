@@ -1,7 +1,8 @@
 """`fastglt serve`: a ticket behind HTTP."""
 
 import hashlib
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from fastglt.cli.shared.arguments import RUN
 from fastglt.cli.shared.compiled import compiled
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model
-from fastglt.errors import MachineError
+from fastglt.errors import InputError, MachineError
 
 if TYPE_CHECKING:
     from fastglt.serve import Limits
@@ -23,7 +24,12 @@ EXAMPLES = (
     """[bold]curl localhost:8000/predict --json '{"nodes": \\[0, 5]}'[/]"""
 )
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
-LIMITS = "Limits"
+LIMITS, ACCESS = "Limits", "Access"
+TOKEN = "FASTGLT_SERVE_TOKEN"
+_OPEN = (
+    "warning: whoever reaches this address may ask, because there is no token; "
+    f"pass --token-file or set {TOKEN}, or listen on 127.0.0.1"
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,15 @@ class Bounds:
         int, typer.Option(help="New nodes in a request; 0: none are taken.", rich_help_panel=LIMITS)
     ] = 100
     max_new_edges: Annotated[int, typer.Option(help="New edges in a request.", rich_help_panel=LIMITS)] = 10_000
+    max_unfinished: Annotated[
+        int,
+        typer.Option(
+            help="Requests whose body is on its way; one more, and the oldest gets 503.", rich_help_panel=LIMITS
+        ),
+    ] = 64
+    max_connections: Annotated[
+        int, typer.Option(help="Open connections; one more gets 503.", rich_help_panel=LIMITS)
+    ] = 256
     timeout: Annotated[
         float,
         typer.Option(help="Seconds to send a request, and again to wait for its answer.", rich_help_panel=LIMITS),
@@ -53,11 +68,44 @@ class Bounds:
         return Limits(**vars(self))
 
 
+@dataclass(frozen=True)
+class Access:
+    """Who may ask, as options."""
+
+    allowed_host: Annotated[
+        list[str],
+        typer.Option(
+            help="Another name that requests may address it by (Host header); *: any. Those of this machine's "
+            "loopback and the address it listens on are allowed anyway. Repeatable.",
+            rich_help_panel=ACCESS,
+        ),
+    ] = field(default_factory=list)
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"File with a token that requests must carry (Authorization: Bearer …); or set {TOKEN}.",
+            rich_help_panel=ACCESS,
+        ),
+    ] = None
+
+    def token(self) -> str | None:
+        """From the file, or else from the environment."""
+        from fastglt.serve.guard import require_token
+
+        if self.token_file is not None:
+            try:
+                return require_token(self.token_file.read_text(), str(self.token_file))
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"--token-file must be a readable text file (got {error})") from None
+        return require_token(os.environ[TOKEN], TOKEN) if TOKEN in os.environ else None
+
+
 @gather
 def serve(
     ticket: Annotated[Path, typer.Argument(help="A ticket file, or a run's folder.")],
     graph: OwnGraph,
     bounds: Bounds,
+    access: Access,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0: every one.", rich_help_panel=RUN)
     ] = "127.0.0.1",
@@ -69,18 +117,21 @@ def serve(
 ) -> None:
     """Answer questions about nodes over HTTP: POST /predict, with an OpenAPI page at /docs.
 
-    GET /healthz tells whether it is ready, GET /metrics everything else, for Prometheus. SIGTERM or Ctrl-C: nothing
-    new is accepted, what was accepted is answered, then it ends. There is no authentication: beyond this machine
-    put a proxy in front.
+    GET /healthz tells whether it is ready, GET /metrics everything else, for Prometheus. SIGTERM, SIGHUP or Ctrl-C:
+    nothing new is accepted, what was accepted is answered, then it ends. Nothing is encrypted: beyond this machine
+    set a token and put a proxy in front.
     """
     _require_extra()
     import logging
 
     from fastglt.runs.experiment import use_machine
     from fastglt.serve import make_app
+    from fastglt.serve.guard import Guard, is_loopback, require_host
     from fastglt.serve.server import listen, require_level, run_on
 
     limits = bounds.limits()
+    token = access.token()
+    hosts = [require_host(name) for name in access.allowed_host]
     require_level(log_level)
     use_machine(threads)
     with listen(host, port) as listening:  # a port that is taken is told before anything is compiled
@@ -94,7 +145,11 @@ def serve(
         def announce(address: str) -> None:
             typer.echo(f"serving {path} at {address} (API page: {address}/docs); Ctrl-C stops it")
 
-        run_on(listening, app, announce, log_level=log_level, patience=2 * limits.timeout + 5)
+        if token is None and not is_loopback(listening.getsockname()[0]):
+            typer.echo(_OPEN, err=True)
+        guarded = Guard(app, hosts=(host, *hosts), token=token)
+        patience = 2 * limits.timeout + 5
+        run_on(listening, guarded, announce, log_level=log_level, patience=patience, limits=limits)
 
 
 def _require_extra() -> None:
