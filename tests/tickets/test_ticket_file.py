@@ -35,7 +35,7 @@ def made(masks: Masks, weights: dict[str, Tensor], **other: Any) -> Ticket:
     """A ticket of nothing but masks and weights."""
     initial = {name: torch.zeros_like(value) for name, value in weights.items()}
     given: dict[str, Any] = {
-        "edge_scores": None,
+        "soft_edge_mask": None,
         "model": {"name": "pyg", "class": "nets.Net", "prunable": list(masks.weights)},
         "config": {"method": "fastglt", "options": {}, "budget": {}, "metric": "accuracy"},
         "seed": 0,

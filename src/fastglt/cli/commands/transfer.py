@@ -14,6 +14,7 @@ from fastglt.cli.shared.lists import read_seeds
 from fastglt.cli.shared.options import as_file_name, given
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
+from fastglt.system.terminal import safe
 
 if TYPE_CHECKING:
     from fastglt.methods import Budget
@@ -95,7 +96,7 @@ def transfer(
         return
     taken = document["taken"]
     parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
-    typer.echo(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'.")
+    typer.echo(safe(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'."))
     print_verdict(document, verdict)
 
 

@@ -15,6 +15,7 @@ from fastglt.cli.shared.tickets import (
     task_of,
     warnings_told,
 )
+from fastglt.system.terminal import warn
 
 if TYPE_CHECKING:
     from fastglt.judge import Contest, Verdict
@@ -83,7 +84,7 @@ class Loader:
         same = None if recorded is None else recorded == task.digests["labels_and_split"]
         if same is False:
             what = "labels or split are not the search's, which may have been trained on what are test nodes now"
-            typer.echo(f"warning: {path}: {what}", err=True)
+            warn(f"{path}: {what}")
         return Judged(file=file, dataset=name, contest=contest, same_split=same)
 
     def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task]":
