@@ -79,7 +79,7 @@ def _check_sizes(path: Path, archive: np.lib.npyio.NpzFile) -> None:
             raise
         except Exception as error:  # a damaged file can fail in any way
             raise InputError(
-                f"{path}: {name} must be a plain array of numbers (got {error}); "
+                f"{path}: {name} must be a plain array of numbers (got {' '.join(str(error).split())}); "
                 "save it with a numeric dtype, for pickled objects are never opened"
             ) from error
     try:

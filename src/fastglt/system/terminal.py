@@ -51,7 +51,7 @@ def warn(message: str) -> None:
 
 def write_anyhow(stream: TextIO) -> None:
     """Let a stream write every text: a character that its encoding lacks is replaced by one that looks like it."""
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors=_HANDLER)
 
 
