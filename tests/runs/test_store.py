@@ -122,11 +122,13 @@ def test_a_commit_waits_for_the_disk(store: Store) -> None:
         assert file.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
-@pytest.mark.parametrize("version", [2, 7])
+@pytest.mark.parametrize("version", [3, 7])
 def test_a_store_of_another_version_is_refused(store: Store, version: int) -> None:
     with raw(store.path) as file:
         file.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(InputError, match=f"must be of version 1, .*of version {version}.*another --store"):
+    with pytest.raises(
+        InputError, match=f"must be of version 2 or before, .*of version {version}.*another --store"
+    ):
         Store(store.path)
 
 

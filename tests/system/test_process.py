@@ -47,3 +47,10 @@ def test_without_linux_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_errors_that_say_memory_is_used_up(error: BaseException, answer: bool) -> None:
     assert is_out_of_memory(error) is answer
+
+
+def test_what_is_available_is_no_more_than_what_is_allowed() -> None:
+    ask = "from fastglt.system.process import available_memory; print(available_memory())"
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({900 * MB}, {900 * MB})); "
+    assert 10 * MB < answer(ask) < 2**48
+    assert answer(limit + ask) <= 900 * MB

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fastglt import MachineError
-from fastglt.system.storage import cache_folder, disk_errors, write_atomically
+from fastglt import InputError, MachineError
+from fastglt.system.storage import cache_folder, disk_errors, open_lock, read_bytes, write_atomically
 
 
 def only(folder: Path) -> list[str]:
@@ -134,6 +134,50 @@ def test_one_clear_line(code: int, line: str) -> None:
         disk_errors(Path("some/file"), "read"),
     ):
         raise OSError(code, os.strerror(code))
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")]
+)
+def test_memory_that_runs_out_is_one_clear_line(error: Exception) -> None:
+    with (
+        pytest.raises(MachineError, match=r"^cannot read 'some/file': there is not enough memory; close other"),
+        disk_errors(Path("some/file"), "read"),
+    ):
+        raise error
+
+
+def test_our_own_errors_pass_as_they_are() -> None:
+    with pytest.raises(MachineError, match=r"^mine$"), disk_errors(Path("some/file"), "read"):
+        raise MachineError("mine")
+    with pytest.raises(RuntimeError, match=r"^theirs$"), disk_errors(Path("some/file"), "read"):
+        raise RuntimeError("theirs")
+
+
+def test_no_more_is_read_than_a_file_may_have(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_bytes(tmp_path / "file", most=5) == b"12345"
+    with pytest.raises(InputError, match=r"file' must have at most 4 bytes \(got more\)"):
+        read_bytes(tmp_path / "file", most=4)
+    with pytest.raises(InputError, match="at most 1,000 bytes"):
+        read_bytes(Path("/dev/zero"), most=1000)
+
+
+def test_a_lock_is_a_file_that_is_made_and_never_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    for content in ("", "a note"):
+        os.close(open_lock(path))
+        assert path.read_text() == content
+        path.write_text("a note")
+
+
+def test_a_link_or_a_pipe_is_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "made")
+    os.mkfifo(tmp_path / "pipe")
+    for name, reason in (("link", "it is a symbolic link"), ("pipe", "stands in the way")):
+        with pytest.raises(MachineError, match=reason):
+            open_lock(tmp_path / name)
+    assert not (tmp_path / "made").exists()
 
 
 def test_other_errors_pass(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ from fastglt.cli.commands import (
     tune,
 )
 from fastglt.errors import FastGLTError
+from fastglt.report.tables import plain
 from fastglt.system.process import is_out_of_memory
+from fastglt.system.terminal import write_anyhow
 
 app = typer.Typer(
     help="Find graph lottery tickets: a sparser graph and a sparser GNN that train as well as the dense original.",
@@ -102,6 +104,7 @@ def _main(
 
 def main() -> None:
     """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
+    write_anyhow(sys.stdout)
     try:
         app()
     except FastGLTError as error:
@@ -122,5 +125,5 @@ def main() -> None:
 def _fail(message: str, code: int) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print("error: ", style="bold red", end="")
-    console.print(" ".join(message.split()), markup=False)
+    console.print(plain(" ".join(message.split())))
     sys.exit(code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +11,10 @@ import numpy as np
 
 from fastglt.data.base import Parts, SplitMasks, normalised_rows, seeded_split, tidy_edges
 from fastglt.data.raw import RawFiles
+from fastglt.data.zip_bounds import check_size, member
+
+_NETWORK = ("attr_data", "attr_indices", "attr_indptr", "attr_shape", "labels", "adj_indices", "adj_indptr")
+_SPLIT_NETWORK = ("node_features", "node_labels", "edges", *(f"{part}_masks" for part in SplitMasks._fields))
 
 
 def gnn_benchmark(family: str, name: str, file: str) -> RawFiles:
@@ -24,11 +30,20 @@ def tolokers() -> RawFiles:
     return RawFiles(folder="tolokers", files=(file,), pyg="HeterophilousGraphDataset", read=read)
 
 
+@contextmanager
+def _opened(path: Path, names: tuple[str, ...]) -> Iterator[np.lib.npyio.NpzFile]:
+    """An archive whose arrays are no larger than they say, and fit into memory."""
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        assert archive.zip is not None, "it was just opened"
+        check_size({name: member(archive.zip, name) for name in names}, path.stat().st_size)
+        yield archive
+
+
 def _read_gnn_benchmark(file: str, folder: Path, split_seed: int) -> Parts:
     """Words are marked present or absent, then rows are normalised; no public split exists."""
     from scipy.sparse import csr_array
 
-    with (folder / file).open("rb") as opened, np.load(opened, allow_pickle=False) as raw:
+    with _opened(folder / file, _NETWORK) as raw:
         present = (raw["attr_data"] > 0).astype(np.float32)
         words = csr_array((present, raw["attr_indices"], raw["attr_indptr"]), tuple(raw["attr_shape"]))
         labels = raw["labels"].astype(np.int64)
@@ -40,7 +55,7 @@ def _read_gnn_benchmark(file: str, folder: Path, split_seed: int) -> Parts:
 
 def _read_heterophilous(file: str, folder: Path, split_seed: int) -> Parts:
     """Features as published; the seed picks one of the published splits, the first for 0."""
-    with (folder / file).open("rb") as opened, np.load(opened, allow_pickle=False) as raw:
+    with _opened(folder / file, _SPLIT_NETWORK) as raw:
         split = split_seed % len(raw["train_masks"])
         masks = SplitMasks(*(raw[f"{part}_masks"][split].astype(np.bool_) for part in SplitMasks._fields))
         features = raw["node_features"].astype(np.float32)

@@ -10,6 +10,7 @@ from fastglt.data.files import load_file
 from fastglt.data.named import NAMED, data_root
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
+from fastglt.system.process import is_out_of_memory
 
 
 def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, directed: bool = False) -> Dataset:
@@ -25,7 +26,9 @@ def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, dire
         return _load(name.strip(), data_root(root), split_seed, directed)
     except OSError as error:
         raise MachineError(f"{name} could not be read (got {error}); check the path and its permissions") from error
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
         raise MachineError(
             f"{name} does not fit into this machine's memory (got: {error}); use a smaller graph"
         ) from error

@@ -5,8 +5,6 @@ Every flaw is an `InputError` of one line: the file, the rule, what it got, what
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastglt.data.base import FileGraph, Floats, Ints, SplitMasks
+from fastglt.data.zip_bounds import check_size, member
 from fastglt.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -51,13 +50,16 @@ def _arrays(path: Path) -> dict[str, Array]:
             if name not in archive.files:
                 got = ", ".join(archive.files) or "none"
                 raise InputError(f"{path}: must have an array '{name}' (got {got}); {ADVICE}")
+        _check_sizes(path, archive)
         return {name: _array(path, archive, name) for name in archive.files}
 
 
 def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
     try:
         archive = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged file can fail in any way
         raise InputError(
             f"{path}: must be a .npz archive (got another kind of file, or a damaged one); {ADVICE}"
         ) from error
@@ -66,15 +68,32 @@ def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
     return archive
 
 
+def _check_sizes(path: Path, archive: np.lib.npyio.NpzFile) -> None:
+    """Refuse arrays that are not what they say, or are too many, before one of them is read."""
+    assert archive.zip is not None, "it was just opened"
+    found = {}
+    for name in archive.files:
+        try:
+            found[name] = member(archive.zip, name)
+        except MemoryError:
+            raise
+        except Exception as error:  # a damaged file can fail in any way
+            raise InputError(
+                f"{path}: {name} must be a plain array of numbers (got {' '.join(str(error).split())}); "
+                "save it with a numeric dtype, for pickled objects are never opened"
+            ) from error
+    try:
+        check_size(found, path.stat().st_size)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; {ADVICE}") from None
+
+
 def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
     try:
         return np.asarray(archive[name])
-    except ValueError as error:
-        raise InputError(
-            f"{path}: {name} must be a plain array of numbers (got {error}); "
-            "save it with a numeric dtype, for pickled objects are never opened"
-        ) from error
-    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged file can fail in any way
         raise InputError(f"{path}: {name} is damaged (got {error}); write the file again") from error
 
 

@@ -1,24 +1,48 @@
-"""Tables for people that are as wide as they need to be: a terminal wraps, nothing is cut off."""
+"""Tables for people that are as wide as they need to be: a terminal wraps, nothing is cut off.
+
+Names in them may come from anybody's files: they are shown as they stand, neither as rich's markup nor as what a
+terminal obeys.
+"""
 
 import io
 from collections.abc import Callable, Collection
+from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
+
+from fastglt.system.terminal import safe
+
+
+def plain(text: object, style: str = "") -> Text:
+    """A text as it stands, for rich to print."""
+    return Text(safe(text), style=style)
+
+
+class PlainTable(Table):
+    """A table whose title and cells are shown as they stand."""
+
+    def __init__(self, *arguments: Any, title: str | None = None, **options: Any) -> None:
+        super().__init__(*arguments, title=None if title is None else plain(title), **options)
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row; its texts mean nothing but themselves."""
+        super().add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in cells), **options)
 
 
 def empty_table(*headings: str, left: Collection[str] = ("method",)) -> Table:
     """A table without rows; its columns are ranged right but for some."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = PlainTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+        table.add_column(plain(heading), justify="left" if heading in left else "right", no_wrap=True)
     return table
 
 
 def print_wide(title: str, table: Table, console: Console) -> None:
     """Print a table below its title, and an empty line."""
-    console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    console.print(plain(title), style="italic", highlight=False, soft_wrap=True)
     print_table(table, console)
     console.print()
 

@@ -1,31 +1,32 @@
 """The folder of one run: its settings, checkpoints while it runs, its results when it is done."""
 
 import contextlib
-import csv
 import fcntl
 import hashlib
-import io
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from torch import Tensor
-
 from fastglt import kernels
-from fastglt.errors import InputError, MachineError
-from fastglt.system.container import read_meta, read_tensors, to_bytes
-from fastglt.system.storage import disk_errors, write_atomically
+from fastglt.errors import FastGLTError, InputError, MachineError
+from fastglt.runs.checkpoints import Checkpoints, DamagedError, damage
+from fastglt.runs.folder_files import METRICS, RUN, damaged, history_bytes, json_bytes, read_json
+from fastglt.system import digests
+from fastglt.system.storage import disk_errors, open_lock, write_atomically
+from fastglt.system.terminal import warn
+from fastglt.tickets import ticket_file
 from fastglt.tickets.phases import Journal, PhaseResult
 from fastglt.training.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
 from fastglt.training.loop import Training
-from fastglt.training.records import EpochRecord, Snapshot
+from fastglt.training.records import EpochRecord
 
+TICKET = "ticket.safetensors"
 _LOOK_EVERY = 0.1  # seconds, whether a folder is free
+_FIRST = (".lock", f".{RUN}.", digests.FILE, f".{digests.FILE}.")  # begin names of what may come before run.json
 
 
 class RunFolder(Journal):
@@ -35,7 +36,7 @@ class RunFolder(Journal):
         self.path, self.settings = path, json.loads(json.dumps(settings))
         self.stop = False  # set it to stop after the epoch that is running
         self._every, self._next = checkpoint_every, time.monotonic() + checkpoint_every
-        self._checkpoints = path / "checkpoint"
+        self._checkpoints = Checkpoints(path / "checkpoint")
         self._rounds_written = 0
 
     @contextlib.contextmanager
@@ -48,8 +49,7 @@ class RunFolder(Journal):
         self._refuse_foreign()
         with disk_errors(self.path, "create"):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("w")
-        with lock:
+        with os.fdopen(open_lock(self.path / ".lock"), "r+") as lock:
             while not _lock(lock, self.path):
                 if self.stop:
                     raise KeyboardInterrupt(f"before '{self.path}' was free")
@@ -57,13 +57,15 @@ class RunFolder(Journal):
                     message = f"another process is working in '{self.path}'; wait for it or choose another --out"
                     raise MachineError(message)
                 time.sleep(_LOOK_EVERY)
-            begun = _read_json(self.path / "run.json", "kernels")
+            begun = read_json(self.path / RUN, "kernels")
             if begun is None:
                 begun = {"settings": self.settings, "kernels": kernels.table().to_dict()}
-                write_atomically(self.path / "run.json", _json(begun))
-            finished = self._metrics()
+                content = json_bytes(begun)
+                digests.record(self.path, {RUN: content})
+                write_atomically(self.path / RUN, content)
+            finished = self._metrics(told=True)
             self._sweep(finished is not None)
-            with kernels.use_table(kernels.Table.from_dict(begun["kernels"])):
+            with kernels.use_table(self._table(begun["kernels"])):
                 yield finished
 
     def result(self) -> dict[str, Any] | None:
@@ -71,60 +73,120 @@ class RunFolder(Journal):
         self._refuse_foreign()
         return self._metrics()
 
-    def _metrics(self) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = _read_json(self.path / "metrics.json", "seed")
-        return found
+    def _table(self, values: Any) -> kernels.Table:
+        try:
+            return kernels.Table.from_dict(values)
+        except (ValueError, TypeError, OverflowError) as error:  # also InputError
+            raise damaged(self.path / RUN, error) from None
+
+    def _metrics(self, *, told: bool = False) -> dict[str, Any] | None:
+        """What a finished run has left; None if it is not finished, or can be from its checkpoints."""
+        path = self.path / METRICS
+        found: dict[str, Any] | None = read_json(path, "seed")
+        lost = None if found is None else self._lost_ticket()
+        if lost is None:
+            return found
+        if not self._checkpoints.has_finished_phases:
+            remedy = f"put it back, or remove '{path}' to run it again"
+            raise InputError(f"'{self.path}' is finished, but its {TICKET} {lost}; {remedy}")
+        if told:
+            warn(f"'{self.path}' is finished, but its {TICKET} {lost}; it is made again from the checkpoints")
+        return None
+
+    def _lost_ticket(self) -> str | None:
+        """What is wrong with a finished run's ticket; None if nothing is, or it has none."""
+        path = self.path / TICKET
+        expected = digests.recorded(self.path).get(TICKET)
+        if expected is None and "method" not in self.settings:
+            return None
+        if not path.exists():
+            return "is gone"
+        if expected is not None:
+            with disk_errors(path, "read"):
+                return None if digests.digest(path.read_bytes()) == expected else "was changed"
+        try:
+            ticket_file.load(path)  # of a run of before, without digests
+        except FastGLTError as error:
+            return f"cannot be read ({error})"
+        return None
 
     def complete(self, metrics: Mapping[str, Any], histories: Mapping[str, Sequence[EpochRecord]]) -> None:
         """Write history and metrics, the metrics last; then the checkpoints can go."""
-        write_atomically(self.path / "history.csv", _history(histories))
-        write_atomically(self.path / "metrics.json", _json(metrics))
+        content, ticket = json_bytes(metrics), self.path / TICKET
+        write_atomically(self.path / "history.csv", history_bytes(histories))
+        with disk_errors(ticket, "read"):
+            made = {TICKET: ticket.read_bytes()} if ticket.exists() else {}
+        digests.record(self.path, {METRICS: content, **made})
+        write_atomically(self.path / METRICS, content)
         self._sweep(True)
 
     def _sweep(self, finished: bool) -> None:
         """Remove what a kill may have left half-written and, once the run is finished, its checkpoints."""
-        for folder in (self.path, self.path / "rounds", self._checkpoints):
+        for folder in (self.path, self.path / "rounds", self._checkpoints.folder):
             for torn in folder.glob(".*.????????"):  # as `write_atomically` names what it has begun
                 if torn.is_file():
                     torn.unlink(missing_ok=True)
         if finished:
-            shutil.rmtree(self._checkpoints, ignore_errors=True)
+            self._checkpoints.forget_all()
 
     def finished(self, phase: str) -> PhaseResult | None:
-        """A phase that is done is not run again."""
-        found = self._read(f"{phase}.done")
-        if found is None:
+        """A phase that is done is not run again, unless what is left of it is damaged."""
+        name = f"{phase}.done"
+        try:
+            found = self._checkpoints.read(name)
+            if found is None:
+                return None
+            tensors, meta = found
+            with damage():
+                return PhaseResult(
+                    best=unpack_snapshot(tensors, meta["best"]),
+                    history=tuple(EpochRecord(**record) for record in meta["history"]),
+                    seconds=float(meta["seconds"]),
+                    rounds=tuple(self._checkpoints.read_rounds(phase, meta["rounds"])),
+                )
+        except DamagedError as error:
+            self._begin_again(phase, name, error)
             return None
-        tensors, meta = found
-        return PhaseResult(
-            best=unpack_snapshot(tensors, meta["best"]),
-            history=tuple(EpochRecord(**record) for record in meta["history"]),
-            seconds=meta["seconds"],
-            rounds=tuple(self._read_rounds(phase, meta["rounds"])),
-        )
 
     def resume(self, phase: str, training: Training) -> float:
-        """Go on from the last checkpoint of a phase."""
-        found = self._read(f"{phase}.part")
-        if found is None:
+        """Go on from the last checkpoint of a phase; a damaged one is told, and the phase begins again."""
+        name = f"{phase}.part"
+        try:
+            found = self._checkpoints.read(name)
+            if found is None:
+                return 0.0
+            tensors, meta = found
+            with damage():
+                rounds = self._checkpoints.read_rounds(phase, meta["rounds"])
+                state, seconds = meta["training"], float(meta["seconds"])
+        except DamagedError as error:  # the training is untouched
+            self._begin_again(phase, name, error)
             return 0.0
-        tensors, meta = found
-        unpack(training, tensors, meta["training"])
-        training.rounds = self._read_rounds(phase, meta["rounds"])
-        self._rounds_written = len(training.rounds)
-        return float(meta["seconds"])
+        try:
+            with damage():
+                unpack(training, tensors, state)
+        except DamagedError as error:
+            place, remedy = self._checkpoints.folder / name, "remove it to start that phase again"
+            raise InputError(f"'{place}' is damaged ({error}); {remedy}") from None
+        training.rounds = rounds
+        self._rounds_written = len(rounds)
+        return seconds
+
+    def _begin_again(self, phase: str, name: str, error: DamagedError) -> None:
+        place = self._checkpoints.folder / name
+        warn(f"'{place}' is damaged ({error}); the {phase} phase is done again from its beginning")
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
         """Write a checkpoint when it is time to; they may take a twentieth of the run, unless asked for always."""
         for number in range(self._rounds_written, len(training.rounds)):
             tensors, meta = pack_snapshot(training.rounds[number])
-            self._write(f"{phase}.round-{number}", tensors, meta)
+            self._checkpoints.write(f"{phase}.round-{number}", tensors, meta)
         self._rounds_written = len(training.rounds)
         began = time.monotonic()
         if not self.stop and began < self._next:
             return
         tensors, meta = pack(training)
-        self._write(
+        self._checkpoints.write(
             f"{phase}.part", tensors, {"training": meta, "seconds": seconds, "rounds": len(training.rounds)}
         )
         ended = time.monotonic()
@@ -137,33 +199,8 @@ class RunFolder(Journal):
         tensors, best = pack_snapshot(result.best)
         history = [asdict(record) for record in result.history]
         meta = {"best": best, "history": history, "seconds": result.seconds, "rounds": len(result.rounds)}
-        self._write(f"{phase}.done", tensors, meta)
-        with contextlib.suppress(FileNotFoundError):
-            (self._checkpoints / f"{phase}.part").unlink()
-
-    def _read_rounds(self, phase: str, count: int) -> list[Snapshot]:
-        found = []
-        for number in range(count):
-            content = self._read(f"{phase}.round-{number}")
-            if content is None:
-                remedy = "remove that folder, or choose another --out"
-                raise InputError(f"'{self.path}' lacks round {number + 1} of its {phase}; {remedy}")
-            found.append(unpack_snapshot(*content))
-        return found
-
-    def _write(self, name: str, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-        write_atomically(self._checkpoints / name, to_bytes(tensors, meta))
-
-    def _read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        path = self._checkpoints / name
-        if not path.exists():
-            return None
-        try:
-            with disk_errors(path, "read"):
-                content = path.read_bytes()
-            return read_tensors(content), read_meta(content)
-        except ValueError as error:
-            raise InputError(f"'{path}' is damaged ({error}); remove it to start that phase again") from None
+        self._checkpoints.write(f"{phase}.done", tensors, meta)
+        self._checkpoints.forget(f"{phase}.part")
 
     def _refuse_foreign(self) -> None:
         """Nothing of another run is ever overwritten."""
@@ -174,9 +211,9 @@ class RunFolder(Journal):
             raise InputError(
                 f"the run's folder must be a folder (got the file '{self.path}'); choose another --out"
             )
-        before = _read_json(self.path / "run.json", "settings")
+        before = read_json(self.path / RUN, "settings")
         if before is None:
-            others = [name for name in names if name != ".lock" and not name.startswith(".run.json.")]
+            others = [name for name in names if not name.startswith(_FIRST)]
             if others:
                 raise InputError(
                     f"the run's folder must be new or of the same run (got '{self.path}' with "
@@ -184,6 +221,8 @@ class RunFolder(Journal):
                 )
             return
         before = before["settings"]
+        if not isinstance(before, dict):
+            raise damaged(self.path / RUN)
         changed = sorted(name for name in before | self.settings if before.get(name) != self.settings.get(name))
         if changed:
             name = changed[0]
@@ -204,31 +243,3 @@ def _lock(file: IO[str], path: Path) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
-
-
-def _read_json(path: Path, key: str) -> Any:
-    """A JSON object that has a key; None where there is no file."""
-    with disk_errors(path, "read"):
-        if not path.exists():
-            return None
-        text = path.read_text(errors="replace")
-    try:
-        content = json.loads(text)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or key not in content:
-        raise InputError(f"'{path}' is damaged; remove that folder, or choose another --out")
-    return content
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2) + "\n").encode()
-
-
-def _history(histories: Mapping[str, Sequence[EpochRecord]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["phase", *EpochRecord.__dataclass_fields__], lineterminator="\n")
-    writer.writeheader()
-    for phase, records in histories.items():
-        writer.writerows({"phase": phase, **asdict(record)} for record in records)
-    return text.getvalue().encode()

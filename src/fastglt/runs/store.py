@@ -18,40 +18,29 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastglt.errors import InputError
+from fastglt.runs.store_schema import (
+    COLUMNS,
+    PARTS,
+    VERSION,
+    columns_of,
+    damaged,
+    not_a_store,
+    prepare,
+    read_row,
+    recorded_whole,
+    seal_row,
+    together,
+    transaction,
+    upgrade,
+)
 from fastglt.system import provenance
 from fastglt.system.storage import disk_errors
 
-VERSION = 1
+__all__ = ["COLUMNS", "DEFAULT", "PARTS", "VERSION", "Entry", "Store", "key_of"]
+
 DEFAULT = Path("runs/results.sqlite")
-_MARK = 0x67_6C_74_31  # SQLite's application_id, which tells a store from other programs' files
 _FROZEN = "?immutable=1"  # how SQLite reads without files of its own beside the store
 _WAIT = 120.0  # seconds, for others that write
-COLUMNS = {
-    "id": "INTEGER PRIMARY KEY",
-    "key": "TEXT NOT NULL",
-    "kind": "TEXT NOT NULL",
-    "command": "TEXT NOT NULL",
-    "finished": "TEXT NOT NULL",  # UTC, to the second
-    "dataset": "TEXT",
-    "model": "TEXT",
-    "method": "TEXT",
-    "seed": "INTEGER",
-    "graph_sparsity": "REAL",
-    "weight_sparsity": "REAL",
-    "dense_test": "REAL",
-    "search_test": "REAL",
-    "isolated_test": "REAL",
-    "seconds": "REAL",
-    "settings": "TEXT NOT NULL",  # this one and the next three as JSON
-    "metrics": "TEXT NOT NULL",
-    "versions": "TEXT NOT NULL",
-    "machine": "TEXT NOT NULL",
-    "revision": "TEXT",
-    "folder": "TEXT",
-    "ticket": "TEXT",
-}
-PARTS = ("settings", "metrics", "versions", "machine")
 _FACTS = ("dataset", "model", "method", "seed", "graph_sparsity", "weight_sparsity")
 _SCORES = ("dense_test", "search_test", "isolated_test")
 _ERRORS = {  # SQLite's codes (the low byte of its extended ones), and the system's for the same
@@ -61,6 +50,7 @@ _ERRORS = {  # SQLite's codes (the low byte of its extended ones), and the syste
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_LOCKED: errno.EBUSY,
 }
 
 Row = dict[str, Any]
@@ -112,26 +102,41 @@ class Store:
 
     def find(self, key: str) -> Entry | None:
         """The latest run with that key."""
-        names = tuple(Entry.__dataclass_fields__)
         with self._open() as file:
             found = file.execute(
-                f"SELECT {', '.join(names)} FROM runs WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
+                f"SELECT {columns_of(file)} FROM runs WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
             ).fetchone()
-        return None if found is None else Entry(**_read(names, found))
+            if found is None:
+                return None
+            row = self._read(found)
+        return Entry(**{name: row[name] for name in Entry.__dataclass_fields__})
 
     def rows(self) -> list[Row]:
-        """Whole rows, the oldest first."""
+        """Whole rows, the oldest first; refused if one was changed, or is lost."""
         with self._open(to="read") as file:
-            found = file.execute("SELECT * FROM runs ORDER BY id")
-            return [_read(tuple(COLUMNS), row) for row in found]
+            found = file.execute(f"SELECT {columns_of(file)} FROM runs ORDER BY id").fetchall()
+            rows = [self._read(values) for values in found]
+            whole = recorded_whole(file)
+            if whole is not None and whole != together([values[-1] for values in found if values[-1] is not None]):
+                raise damaged(self.path, "rows are lost, or twice there")
+        return rows
+
+    def _read(self, found: tuple[Any, ...]) -> Row:
+        *values, digest = found
+        try:
+            return read_row(tuple(values), digest)
+        except ValueError as error:
+            raise damaged(self.path, f"row {values[0]}: {error}") from None
 
     def _add(self, entry: Entry, *, unless_there: bool) -> None:
-        with self._open() as file, _transaction(file):
+        with self._open() as file, transaction(file):
             same = "SELECT 1 FROM runs WHERE key = ? AND folder IS ? LIMIT 1"
             there = file.execute(same, (entry.key, entry.folder)).fetchone()
             if not (unless_there and there):
+                upgrade(file)
                 row = _row(entry)
-                file.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})", tuple(row.values()))
+                insert = f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})"
+                seal_row(file, file.execute(insert, tuple(row.values())).lastrowid)
 
     @contextlib.contextmanager
     def _open(self, to: str = "write") -> Iterator[sqlite3.Connection]:
@@ -139,49 +144,35 @@ class Store:
 
         A store in a folder where nothing may be written can be read.
         """
-        with disk_errors(self.path, to):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "")
-            place = f"file:{quote(str(self.path))}" + _FROZEN * (not os.access(self.path.parent, os.W_OK))
-            try:
-                with contextlib.closing(
-                    sqlite3.connect(place, timeout=_WAIT, isolation_level=None, uri=True)
-                ) as file:
-                    with _locked(self.path.parent):
-                        _prepare(file, self.path)
-                    yield file
-            except sqlite3.DatabaseError as error:
-                code = error.sqlite_errorcode & 0xFF
-                if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                    raise _not_a_store(self.path) from None
-                raise OSError(_ERRORS.get(code, 0), str(error)) from error
+        with disk_errors(self.path, to), open_database(self.path) as file:
+            with _locked(self.path.parent):
+                prepare(file, self.path)
+            yield file
 
 
-def _prepare(file: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new store; refuse what is none, or one that this fastglt does not know.
+@contextlib.contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file, whatever is in it; what SQLite says of it is an `OSError` or that it is damaged."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "")
+    place = f"file:{quote(str(path))}" + _FROZEN * (not os.access(path.parent, os.W_OK))
+    try:
+        with contextlib.closing(sqlite3.connect(place, timeout=_WAIT, isolation_level=None, uri=True)) as file:
+            file.text_factory = _text
+            yield file
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # some of Python's own have none
+        if code == sqlite3.SQLITE_NOTADB:
+            raise not_a_store(path) from None
+        if code not in _ERRORS:
+            raise damaged(path, str(error)) from None
+        raise OSError(_ERRORS[code], str(error)) from error
 
-    Only one process at a time gets here: two that switched a new file to a write-ahead log would get in each
-    other's way.
-    """
-    file.execute("PRAGMA synchronous = FULL")  # with a write-ahead log, a commit is on disk when it returns
-    mark, version, tables = (
-        file.execute(query).fetchone()[0]
-        for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-    )
-    if (mark, version, tables) == (0, 0, 0):
-        file.execute("PRAGMA journal_mode = WAL")
-        with _transaction(file):
-            columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-            file.execute(f"CREATE TABLE runs ({columns})")
-            file.execute("CREATE INDEX runs_by_key ON runs (key)")
-            file.execute(f"PRAGMA application_id = {_MARK}")
-            file.execute(f"PRAGMA user_version = {VERSION}")
-    elif mark != _MARK:
-        raise _not_a_store(path)
-    elif version != VERSION:
-        rule = f"the results store must be of version {VERSION}, which this fastglt knows"
-        raise InputError(f"{rule} (got '{path}' of version {version}); update fastglt or choose another --store")
+
+def _text(content: bytes) -> str:
+    """A text as it is stored; bytes that are none stay in it, so that its digest tells that it was changed."""
+    return content.decode(errors="surrogateescape")
 
 
 @contextlib.contextmanager
@@ -193,19 +184,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-@contextlib.contextmanager
-def _transaction(file: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing; writers wait for each other at its beginning."""
-    file.execute("BEGIN IMMEDIATE")
-    yield  # after an error the connection is closed, which undoes what was begun
-    file.execute("COMMIT")
-
-
-def _not_a_store(path: Path) -> InputError:
-    rule = "the results store must be a new file or one that fastglt wrote"
-    return InputError(f"{rule} (got '{path}', which is neither, or damaged); choose another --store")
 
 
 def _row(entry: Entry) -> Row:
@@ -242,10 +220,6 @@ def _seconds(metrics: Mapping[str, Any]) -> float | None:
     parts = ("seconds", *(f"{phase}_seconds" for phase in phases))
     found = [float(metrics[name]) for name in parts if isinstance(metrics.get(name), int | float)]
     return sum(found) if found else None
-
-
-def _read(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
-    return {name: json.loads(value) if name in PARTS else value for name, value in zip(names, values, strict=True)}
 
 
 def _marks(values: Collection[Any]) -> str:

@@ -2,11 +2,13 @@
 
 import contextlib
 import ctypes
+import os
 import resource
 from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 30
+_NO_LIMIT = 1 << 62
 
 
 def keep_freed_memory() -> None:
@@ -33,6 +35,21 @@ def peak_memory() -> int:
             mark = next(line for line in status if line.startswith("VmHWM:"))
         return int(mark.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def available_memory() -> int:
+    """How many bytes this process can still have, as far as the system says so."""
+    with contextlib.suppress(OSError, StopIteration):
+        with Path("/proc/meminfo").open() as facts:
+            line = next(line for line in facts if line.startswith("MemAvailable:"))
+        return min(int(line.split()[1]) * 1024, *_limits())
+    return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_limits())
+
+
+def _limits() -> list[int]:
+    """What `ulimit` allows of addresses and of data."""
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return [_NO_LIMIT if limit == resource.RLIM_INFINITY else limit for limit in limits]
 
 
 def is_out_of_memory(error: BaseException) -> bool:

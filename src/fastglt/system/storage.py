@@ -4,13 +4,15 @@ import contextlib
 import errno
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from fastglt.errors import MachineError
+from fastglt.errors import FastGLTError, InputError, MachineError
+from fastglt.system.process import is_out_of_memory
 
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
@@ -21,7 +23,9 @@ _REASONS = {
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.EISDIR: "it is a folder; name a file",
     errno.EEXIST: "something of that name stands in the way",
+    errno.ELOOP: "it is a symbolic link, which is not followed here; remove it",
 }
+_NO_MEMORY = "there is not enough memory; close other programs, or use a machine with more"
 
 
 def cache_folder() -> Path:
@@ -40,12 +44,37 @@ def as_file_name(dataset: str) -> str:
 
 @contextlib.contextmanager
 def disk_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn what the disk refuses into one clear line."""
+    """Turn what the disk refuses, or memory does not hold, into one clear line."""
     try:
         yield
+    except FastGLTError:
+        raise
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
         raise MachineError(f"cannot {what} '{path}': {reason}") from error
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise MachineError(f"cannot {what} '{path}': {_NO_MEMORY}") from error
+
+
+def read_bytes(path: Path, *, most: int) -> bytes:
+    """A file's content, of which no more is read than it may have; a pipe will do."""
+    with disk_errors(path, "read"), path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"'{path}' must have at most {most:,} bytes (got more)")
+    return content
+
+
+def open_lock(path: Path) -> int:
+    """A handle to lock a folder by: made if need be, never emptied; a link is refused, for it may lead anywhere."""
+    with disk_errors(path, "open"):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise FileExistsError(errno.EEXIST, "")
+        return handle
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -5,7 +5,7 @@ No times and no paths are in it, so equal runs give equal bytes; a checksum cove
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from fastglt.masks import Mask, Masks
 from fastglt.models import BACKBONES, Backbone, build
 from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
 from fastglt.system.plugins import code_digest
+from fastglt.system.process import is_out_of_memory
 from fastglt.system.storage import disk_errors, write_atomically
+from fastglt.tickets.schema import check_header, check_tensors
 from fastglt.tickets.ticket import Ticket, state_hash
 
 FORMAT = 1
@@ -37,6 +39,7 @@ _PLAIN = (
     "versions",
 )
 _PRIMES = {"in_channels": 11, "hidden": 13, "out_channels": 17, "heads": 19}  # the sizes of a backbone's tiny twin
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
 _NO_CHECKSUM = "0" * 64  # what stands in the checksum's place while it is computed
 
 
@@ -74,8 +77,7 @@ def load(path: Path) -> Ticket:
             raise InputError(
                 f"a ticket must be a file (got '{path}', which is {'a folder' if path.is_dir() else 'not there'})"
             )
-        content = path.read_bytes()
-    return decode(content, str(path), initial_file=path.parent / INITIAL_FILE)
+        return decode(path.read_bytes(), str(path), initial_file=path.parent / INITIAL_FILE)
 
 
 def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
@@ -89,7 +91,9 @@ def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
     _check_known(header["model"])
     try:
         return _ticket(header, read_tensors(content), initial_file)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except _MALFORMED as error:
+        if is_out_of_memory(error):
+            raise
         raise InputError(f"'{source}' is a malformed ticket ({type(error).__name__}: {error})") from None
 
 
@@ -103,6 +107,8 @@ def _check_known(spec: Any) -> None:
 
 
 def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_file: Path) -> Ticket:
+    check_header(header)
+    check_tensors(tensors)
     shapes = header["shapes"]
     masks = Masks(
         edges=_unpack(tensors["mask/edges"], [header["edges"]]),
@@ -111,8 +117,8 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
     soft_edge_mask = tensors.get("edge_scores")
     if soft_edge_mask is not None and soft_edge_mask.shape != (masks.edges.count,):
         raise ValueError(f"{masks.edges.count} soft edge mask entries expected")
-    weights = _weights(tensors, masks)
-    _check_shapes(header["model"], {name: tuple(value.shape) for name, value in weights.items()})
+    weights = _Weights(tensors, masks)
+    _check_shapes(header["model"], weights.shapes)
     plain = {name: header[name] for name in _PLAIN}
     plain["scores"] = {run: math.nan if value is None else float(value) for run, value in plain["scores"].items()}
     return Ticket(
@@ -124,16 +130,44 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
     )
 
 
-def _weights(tensors: Mapping[str, Tensor], masks: Masks) -> dict[str, Tensor]:
-    prefix = "weights/"
-    weights = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    for name, mask in masks.weights.items():
-        values = weights[name]
-        if values.shape != (mask.count,):
-            raise ValueError(f"{mask.count} kept weights of '{name}' expected")
-        weights[name] = values.new_zeros(mask.shape)
-        weights[name][mask.kept] = values
-    return weights
+class _Weights(Mapping[str, Tensor]):
+    """The search's trained state from a file: kept weights take their places among zeros when they are asked for.
+
+    So a ticket that is only looked at takes no more memory than its masks.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor], masks: Masks) -> None:
+        prefix = "weights/"
+        self._stored = {
+            name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)
+        }
+        self._masks, self._whole = masks.weights, dict[str, Tensor]()
+        for name, mask in masks.weights.items():
+            if self._stored[name].shape != (mask.count,):
+                raise ValueError(f"{mask.count} kept weights of '{name}' expected")
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Each tensor's shape."""
+        return {
+            name: self._masks[name].shape if name in self._masks else tuple(value.shape)
+            for name, value in self._stored.items()
+        }
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._masks:
+            return self._stored[name]
+        if name not in self._whole:
+            mask, values = self._masks[name], self._stored[name]
+            self._whole[name] = values.new_zeros(mask.shape)
+            self._whole[name][mask.kept] = values
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
 
 
 def _check_shapes(spec: dict[str, Any], stored: Mapping[str, tuple[int, ...]]) -> None:
@@ -163,7 +197,7 @@ def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, 
     def real(size: int) -> int:
         factor = 1
         for name in _PRIMES.keys() & spec.keys():
-            while size % _PRIMES[name] == 0:
+            while size and size % _PRIMES[name] == 0:
                 size, factor = size // _PRIMES[name], factor * spec[name]
         return size * factor
 
@@ -178,7 +212,7 @@ def _unpack(packed: Tensor, shape: list[int]) -> Mask:
     count = math.prod(shape)
     if packed.dtype != torch.uint8 or packed.shape != (math.ceil(count / 8),):
         raise ValueError(f"a mask of {count} bits expected")
-    return Mask(torch.from_numpy(np.unpackbits(packed.numpy(), count=count).astype(bool).reshape(shape)))
+    return Mask(torch.from_numpy(np.unpackbits(packed.numpy(), count=count).view(np.bool_).reshape(shape)))
 
 
 def _checksum(content: bytes) -> str:
@@ -214,7 +248,7 @@ def _read_initial(path: Path) -> dict[str, Tensor]:
     try:
         with disk_errors(path, "read"):
             return read_tensors(path.read_bytes())
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise InputError(f"'{path}' does not hold a ticket's initial weights, or is damaged ({error})") from None
 
 

@@ -16,6 +16,8 @@ from fastglt.training.loop import Training
 from fastglt.training.records import EpochRecord, Snapshot
 
 Tensors = dict[str, Tensor]
+# What unpacking raises where tensors or plain values are not as they were packed.
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RuntimeError)
 
 
 def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:

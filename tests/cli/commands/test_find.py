@@ -53,7 +53,7 @@ def test_writes_ticket_metrics_and_history_and_leaves_no_checkpoint(find: Cli, t
     assert "160 (−20.00 %)" in result.out
     assert "search: epoch 16/16" in result.err
     files = {path.name for path in (tmp_path / "run").iterdir()}
-    assert files == {"ticket.safetensors", "metrics.json", "history.csv", "run.json", ".lock"}
+    assert files == {"ticket.safetensors", "metrics.json", "history.csv", "run.json", ".lock", ".digests.json"}
     rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
     assert [row["phase"] for row in rows].count("dense") == 16
     assert {row["stage"] for row in rows if row["phase"] == "search"} >= {"oneshot", "denoise"}

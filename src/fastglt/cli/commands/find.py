@@ -125,6 +125,7 @@ def find(
 def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
     """The metrics of a run that is finished and in the store."""
     from fastglt.cli.shared.progress import Reporter, stop_cleanly
+    from fastglt.cli.shared.tables import check_metrics
     from fastglt.runs.entries import entries_of_find
     from fastglt.runs.run_folder import RunFolder
     from fastglt.runs.store import Store
@@ -133,6 +134,7 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
     folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every)
     with folder.open() as finished:
         if finished is not None:
+            check_metrics(finished, out)
             if not quiet:
                 typer.echo(f"'{out}' is finished; printing its result again.", err=True)
             metrics, keep = finished, results.ensure

@@ -14,6 +14,7 @@ from fastglt.cli.shared import arguments
 from fastglt.errors import InputError, require
 from fastglt.studies.lists import read_names, read_seeds
 from fastglt.system.storage import disk_errors
+from fastglt.system.terminal import safe
 
 EXAMPLES = (
     "Examples: [bold]fastglt runs --dataset cora --kind ticket --seed 0-4[/] · "
@@ -22,6 +23,7 @@ EXAMPLES = (
 )
 Row = Mapping[str, Any]
 _FILTERS, _OUTPUT = "Which runs (all that is given must hold)", "How to print them"
+_STORE = "The store itself"
 
 
 def _filter(text: str) -> Any:
@@ -49,6 +51,18 @@ def runs(
         bool,
         typer.Option("--json", help="All that match, whole, as one JSON document.", rich_help_panel=_OUTPUT),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Say which rows are whole; exit code 1 if some are not.", rich_help_panel=_STORE
+        ),
+    ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Keep what is whole in a new store, the old one beside it.", rich_help_panel=_STORE
+        ),
+    ] = False,
     store: arguments.Store = arguments.STORE,
 ) -> None:
     """List the runs that find, compare and the other commands have recorded, the newest last.
@@ -57,6 +71,11 @@ def runs(
     revision of the code, and the place of its ticket. Times are UTC.
     """
     require("not be negative", limit=limit)
+    if check or repair:
+        from fastglt.cli.shared.store_check import check_store
+
+        check_store(store, repairs=repair, as_json=json_output)
+        return
     names = {"dataset": dataset, "model": model, "method": method, "kind": kind, "command": command}
     wanted: dict[str, list[Any]] = {"id": [number]} if number is not None else {}
     wanted |= {} if seed is None else {"seed": read_seeds(seed)}
@@ -122,7 +141,7 @@ def _say(
             known = {row[name] for row in everything if row[name] is not None}
             if not known & set(values):
                 there = ", ".join(map(str, sorted(known))) or "none"
-                typer.echo(f"no {name} is {' or '.join(map(str, values))} (there: {there})", err=True)
+                typer.echo(safe(f"no {name} is {' or '.join(map(str, values))} (there: {there})"), err=True)
     elif shown < len(found):
         typer.echo(f"the last {shown} of {len(found)} runs; --limit 0 lists all", err=True)
 
@@ -176,14 +195,15 @@ _CELLS: dict[str, tuple[Callable[[Row], str], bool]] = {  # each column's cell, 
 
 def _print_whole(row: Row) -> None:
     from rich.console import Console
+    from rich.text import Text
 
     from fastglt.runs.store import PARTS
 
     console = Console(highlight=False, soft_wrap=True)
     for name, value in row.items():
         if name not in PARTS:
-            console.print(f"{name}: {value}", markup=False)
+            console.print(Text(safe(f"{name}: {value}")))
     for part in PARTS:
         console.print(f"\n{part}", style="bold")
         for name, value in row[part].items():
-            console.print(f"  {name}: {value}", markup=False)
+            console.print(Text(safe(f"  {name}: {value}")))

@@ -81,12 +81,12 @@ def _facts(found: "Ticket", path: Path) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     from fastglt.cli.shared.tables import percent
+    from fastglt.report.tables import PlainTable
 
     model = facts["model"]
-    table = Table(show_header=False, title="a fastglt ticket", title_justify="left")
+    table = PlainTable(show_header=False, title="a fastglt ticket", title_justify="left")
     table.add_row("model", ", ".join(f"{name} {value}" for name, value in model.items()))
     table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
     if facts["distill"]:

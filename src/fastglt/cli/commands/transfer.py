@@ -15,6 +15,7 @@ from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
 from fastglt.studies.lists import read_seeds
 from fastglt.system.storage import as_file_name
+from fastglt.system.terminal import safe
 
 if TYPE_CHECKING:
     from fastglt.methods import Budget
@@ -102,7 +103,7 @@ def transfer(
         return
     taken = document["taken"]
     parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
-    typer.echo(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'.")
+    typer.echo(safe(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'."))
     print_verdict(document, verdict)
 
 

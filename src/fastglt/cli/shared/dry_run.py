@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.table import Table
+
+from fastglt.report.tables import PlainTable
 
 if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
@@ -42,7 +43,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(plan))
         return
-    table = Table(title="would run (nothing is written)", title_justify="left", show_header=False)
+    table = PlainTable(title="would run (nothing is written)", title_justify="left", show_header=False)
     rows = {
         "graph": f"{plan['dataset']}: {plan['nodes']:,} nodes, {plan['edges']:,} edges, "
         f"{plan['features']:,} features, {task.num_outputs} {task.answers}",

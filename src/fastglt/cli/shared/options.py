@@ -8,6 +8,9 @@ import typer
 import yaml
 
 from fastglt.errors import InputError, unknown_name
+from fastglt.system.terminal import safe
+
+_MOST = 1 << 18  # bytes of a config
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -82,10 +85,13 @@ class _Texts(yaml.BaseLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping whose keys are there once."""
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for name in names:
-            if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"'{name}' twice", node.start_mark)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=True)
+            if not isinstance(name, str) or name in seen:
+                got = f"'{name}' twice" if isinstance(name, str) else "a name that is no text"
+                raise yaml.constructor.ConstructorError(None, None, got, node.start_mark)
+            seen.add(name)
         return super().construct_mapping(node, deep=deep)
 
 
@@ -103,15 +109,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Let a YAML file set a command's defaults; what is on the command line wins."""
     if path is None or context.resilient_parsing:
         return path
-    try:
-        values = yaml.load(path.read_text(), _Texts)  # noqa: S506: it makes nothing but texts
-    except OSError as error:
-        raise InputError(f"cannot read the config '{path}' ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
-    values = {} if _is_nothing(values) else values
-    if not isinstance(values, dict):
-        raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
+    values = _load(path)
     options = {
         option.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
@@ -126,10 +124,52 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         option = str(options[name].name)
         if option in defaults:
             raise InputError(f"an option must be given once (got '{name}' twice in '{path}')")
+        _check_value(value, name, path)
         several = getattr(options[name], "multiple", False)
         defaults[option] = None if _is_nothing(value) else _as_text(value, several=several)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """What a YAML file maps names to; whatever is wrong with it is one line."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST + 1)
+        if len(content) > _MOST:
+            raise InputError(f"the config '{path}' must have at most {_MOST:,} bytes (got more)")
+        values = yaml.load(content.decode(), _Texts)  # it makes nothing but texts
+    except OSError as error:
+        raise InputError(f"cannot read the config '{path}' ({error.strerror})") from None
+    except RecursionError:
+        raise InputError(
+            f"the config '{path}' must be YAML (got lists or mappings too deep in each other)"
+        ) from None
+    except InputError:
+        raise
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+        LookupError,
+        AttributeError,
+    ) as error:  # some slip out of PyYAML
+        raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
+    values = {} if _is_nothing(values) else values
+    if not isinstance(values, dict):
+        raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
+    return values
+
+
+def _check_value(value: Any, name: str, path: Path) -> None:
+    """An option is one text, or a list or a mapping of texts, that could be typed."""
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    for text in inner:
+        if not isinstance(text, str):
+            rule = f"'{name}' in the config '{path}' must be one value, or a list or a mapping of such"
+            raise InputError(f"{rule} (got a {type(text).__name__} in it)")
+        if safe(text) != text:
+            raise InputError(f"'{name}' in the config '{path}' must be a text that can be typed (got {text!r})")
 
 
 def _as_text(value: Any, *, several: bool) -> Any:

@@ -5,11 +5,34 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from fastglt.errors import InputError
 from fastglt.report import wording
+from fastglt.report.tables import PlainTable
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
+
+
+_NUMBERS = (
+    *("seed", "edges_kept", "edges_total", "weights_kept", "weights_total", "search_seconds"),
+    *("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket", "dense_seconds"),
+)
+_SCORES = ("dense_test", "search_test", "isolated_test")
+
+
+def check_metrics(metrics: Mapping[str, Any], place: object) -> None:
+    """Refuse metrics from a file that are not those of a `fastglt find`: nobody knows what else was changed."""
+    texts = all(isinstance(metrics.get(name), str) for name in ("dataset", "model", "method", "metric"))
+    numbers = all(_is_number(metrics.get(name)) for name in _NUMBERS)
+    scores = all(name in metrics and (metrics[name] is None or _is_number(metrics[name])) for name in _SCORES)
+    verdicts = all(metrics.get(f"winning_{run}", "") in (True, False, None) for run in ("search", "isolated"))
+    if not (texts and numbers and scores and verdicts):
+        rule = "metrics.json must be as `fastglt find` wrote it"
+        raise InputError(f"{rule} (got '{place}' with another); remove it to run again what it told")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def print_metrics(metrics: Mapping[str, Any]) -> None:
@@ -17,7 +40,7 @@ def print_metrics(metrics: Mapping[str, Any]) -> None:
     twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
     kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
     title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
-    table = Table(title=title, title_justify="left", caption_justify="left")
+    table = PlainTable(title=title, title_justify="left", caption_justify="left")
     for name in ("", "dense", "ticket", *(twin.replace("_", " ") for twin in twins[1:])):
         table.add_column(name, justify="left" if name == "" else "right")
     from fastglt.tasks.metrics import title_of
@@ -95,7 +118,7 @@ class RowPrinter:
 
     def print(self, row: Mapping[str, Any]) -> None:
         """Print a row, the first one with its headings."""
-        table = Table(box=box.SIMPLE_HEAD, show_header=not self._begun, show_edge=False, pad_edge=False)
+        table = PlainTable(box=box.SIMPLE_HEAD, show_header=not self._begun, show_edge=False, pad_edge=False)
         for heading, width in self._widths.items():
             left = heading in ("dataset", "model")
             table.add_column(heading, justify="left" if left else "right", min_width=width, no_wrap=True)

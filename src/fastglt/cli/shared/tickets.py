@@ -1,6 +1,5 @@
 """A ticket from what a user typed, and the graph it belongs to."""
 
-import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.shared import arguments
-from fastglt.errors import InputError
-from fastglt.system.storage import disk_errors
+from fastglt.errors import InputError, MachineError
+from fastglt.system import digests, plain_json
+from fastglt.system.storage import disk_errors, read_bytes
+from fastglt.system.terminal import warn
 
 if TYPE_CHECKING:
     from fastglt.data import Dataset
     from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
+_MOST = 1 << 24  # bytes of a run.json
 OwnSplitSeed = Annotated[
     int | None, typer.Option("--split-seed", help="Decides a split that is not given (default: as in run.json).")
 ]
@@ -46,11 +48,15 @@ def run_settings(file: Path) -> dict[str, Any]:
     record = (folder.parent if folder.name == "rounds" else folder) / "run.json"
     settings: dict[str, Any] = {}
     try:
-        settings = json.loads(record.read_text())["settings"]
+        if not record.exists():
+            return {}
+        if not record.is_file():
+            raise IsADirectoryError(record)
+        content = read_bytes(record, most=_MOST)
+        settings = plain_json.loads(content)["settings"]
         fits = isinstance(settings.get("dataset", ""), str) and isinstance(settings.get("split_seed", 0), int)
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        fits = fits and digests.is_as_recorded(record, content) is not False
+    except (OSError, MachineError, ValueError, KeyError, TypeError, AttributeError):
         fits = False
     if not fits:
         raise InputError(f"'{record}' cannot be read; pass --dataset, with the ticket in another folder") from None
@@ -63,7 +69,7 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
     same = None if recorded is None else bool(recorded == task.digests["labels_and_split"])
     if same is False:
         what = "labels or split are not the search's, which may have been trained on what are test nodes now"
-        typer.echo(f"warning: {path}: {what}", err=True)
+        warn(f"{path}: {what}")
     return same
 
 
@@ -120,7 +126,7 @@ def warnings_told(path: Path) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.echo(f"warning: {path}: {message}", err=True)
+        warn(f"{path}: {message}")
 
 
 def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) -> "Task":
