@@ -263,6 +263,14 @@ def test_compare_takes_it_by_where_it_lives(tmp_path: Path) -> None:
     assert (settings["model"]["num_layers"], len(settings["model_code"])) == (2, 64)
 
 
+def test_compare_takes_it_by_its_name_once_it_is_known(tmp_path: Path) -> None:
+    """Its runs are made in processes of their own, which have to find the class too."""
+    run = Elsewhere(tmp_path)
+    asked = ["--use", "my_sage:SAGE", "compare", "--model", "sage", "--methods", "random", "--seeds", "0"]
+    found = run(*asked, "--jobs", "1", *SHORT.split(), *QUIET)
+    assert (found["model"], found["failures"], len(found["cells"])) == ("sage", [], 1)
+
+
 def test_commands_read_its_ticket_once_they_know_it(tmp_path: Path) -> None:
     run = Elsewhere(tmp_path)
     found = run("find", "--model", "my_sage:SAGE", "--out", "found", *SHORT.split(), *QUIET)

@@ -17,7 +17,7 @@ from fastglt.models import lookup as lookup_model
 from fastglt.models.options import check_options
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.summary import metrics_of, phase_metrics
-from fastglt.system.plugins import code_digest
+from fastglt.system.plugins import code_digest, is_ours, place_of
 from fastglt.system.process import keep_freed_memory
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
@@ -71,7 +71,9 @@ class Experiment:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
-        values = {**asdict(self), "data_root": None if self.data_root is None else str(self.data_root)}
+        model, root = lookup_model(self.model), self.data_root
+        place = self.model if is_ours(model) else place_of(model) or self.model
+        values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
         return {name: value for name, value in values.items() if name != "model_options" or value}
 
     @classmethod
