@@ -81,7 +81,7 @@ def test_compared(cli: Cli, find: Cli, tmp_path: Path, store: Path, monkeypatch:
     assert {name: row[name] for name in scores(whole) if name in row} == {
         name: value for name, value in scores(whole).items() if name in row
     }
-    assert "wins distilled" in cli(*ask, "--out", tmp_path / "out").out
+    assert "verdict distilled" in cli(*ask, "--out", tmp_path / "out").out
     monkeypatch.setattr("fastglt.runs.local._Process", None)  # nothing may run
     again = cli(*ask, "--out", tmp_path / "other", "--json")
     assert again.document["cells"][0]["verdicts_distilled"] == cell["verdicts_distilled"]

@@ -123,7 +123,8 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False)
+    console.soft_wrap = not console.is_terminal  # a terminal gets it wrapped between words
     console.print("error: ", style="bold red", end="")
     console.print(plain(" ".join(message.split())))
     sys.exit(code)

@@ -113,7 +113,7 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, which claims no more than was shown."""
-        return f"{_WORDS[self.outcome] if self._compared > 1 else 'Undecided'}: {self._reason}."
+        return f"{WORDS[self.outcome] if self._compared > 1 else 'Undecided'}: {self._reason}."
 
     @property
     def power_note(self) -> str:
@@ -232,7 +232,7 @@ class Verdict:
 
 _OPPONENTS = {DENSE: "dense", DISTILLED: "distilled dense"}
 _EQUAL = "equal differences for all seeds"
-_WORDS = {
+WORDS = {
     "winning": "Winning",
     "non-inferior": "Non-inferior",
     "undecided": "Undecided",

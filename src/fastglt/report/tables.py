@@ -1,11 +1,14 @@
-"""Tables for people that are as wide as they need to be: a terminal wraps, nothing is cut off.
+"""Tables for people: nothing is cut off, and on a terminal nothing is wrapped within a word.
+
+A table that is wider than the terminal is stacked: its first columns stand again before those that did not fit.
+Elsewhere, or if asked for, it is as wide as it needs to be.
 
 Names in them may come from anybody's files: they are shown as they stand, neither as rich's markup nor as what a
 terminal obeys.
 """
 
 import io
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from rich import box
@@ -42,17 +45,66 @@ def empty_table(*headings: str, left: Collection[str] = ("method",)) -> Table:
 
 def print_wide(title: str, table: Table, console: Console) -> None:
     """Print a table below its title, and an empty line."""
-    console.print(plain(title), style="italic", highlight=False, soft_wrap=True)
+    print_text(title, console, style="italic")
     print_table(table, console)
     console.print()
 
 
+def print_text(text: str, console: Console, style: str = "") -> None:
+    """Print a line; a terminal gets it wrapped between words, anything else as it is."""
+    console.print(plain(text, style), highlight=False, soft_wrap=not console.is_terminal)
+
+
+_layout = {"wide": False}  # of this process's output
+
+
+def show_wide() -> None:
+    """From now on print tables as wide as they need to be, on terminals too."""
+    _layout["wide"] = True
+
+
 def print_table(table: Table, console: Console) -> None:
     """Print a table alone."""
-    wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-    before, console.width = console.width, max(console.width, wide)
-    console.print(table, highlight=False)
-    console.width = before
+    stacked = console.is_terminal and not _layout["wide"]
+    for part in _stacked(table, console) if stacked else [table]:
+        before, console.width = console.width, max(console.width, _width(part, console))
+        console.print(part, highlight=False)
+        console.width = before
+
+
+def _width(table: Table, console: Console) -> int:
+    return console.measure(table, options=console.options.update(max_width=10_000)).maximum
+
+
+def _stacked(table: Table, console: Console) -> list[Table]:
+    """A table as one or several that fit: each begins with the columns that name a row."""
+    if _width(table, console) <= console.width:
+        return [table]
+    columns = list(range(len(table.columns)))
+    named = [column for column in columns if table.columns[column].justify == "left"]
+    first = named[: next((place for place, column in enumerate(named) if column != place), len(named))][:2] or [0]
+    parts, chosen = list[Table](), list(first)
+    for column in columns:
+        if column in first:
+            continue
+        wider = _part(table, [*chosen, column])
+        if len(chosen) > len(first) and _width(wider, console) > console.width:
+            parts.append(_part(table, chosen))
+            chosen = list(first)
+        chosen.append(column)
+    return [*parts, _part(table, chosen)]
+
+
+def _part(table: Table, columns: Sequence[int]) -> Table:
+    """Some columns of a table."""
+    part = PlainTable(box=table.box, pad_edge=table.pad_edge, show_edge=table.show_edge)
+    for column in columns:
+        kept = table.columns[column]
+        part.add_column(kept.header, justify=kept.justify, no_wrap=kept.no_wrap)
+    cells = [list(table.columns[column].cells) for column in columns]
+    for row, across in zip(table.rows, zip(*cells, strict=True), strict=True):
+        part.add_row(*across, end_section=row.end_section)
+    return part
 
 
 def as_plain_text(show: Callable[[Console], None]) -> str:

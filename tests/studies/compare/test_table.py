@@ -15,9 +15,9 @@ from tests.runs.examples import experiment, runs_of
 from .test_results import distilled_outcomes, finished
 
 
-def printed(print_table: Any, results: Comparison, width: int = 40) -> str:
+def printed(print_table: Any, results: Comparison, width: int = 40, *, terminal: bool = False) -> str:
     text = io.StringIO()
-    print_table(results.document(), Console(file=text, width=width))
+    print_table(results.document(), Console(file=text, width=width, force_terminal=terminal, color_system=None))
     return text.getvalue()
 
 
@@ -30,12 +30,12 @@ def test_a_row_for_each_method_and_nothing_is_cut_off(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, *experiments)
     text = printed(print_cells, Comparison(runs, finished(runs)))
     assert "…" not in text
-    expected = "2 80.50 ± 0.71 78.50 ± 0.71 70.00 ± 0.00 W/W 160 76 6 3.5 1.75×"
+    expected = "2 80.50 ± 0.71 78.50 ± 0.71 70.00 ± 0.00 worse/worse 160 76 6 3.5 1.75×"
     assert row(text, "random") == f"random {expected}"
     assert row(text, "fastglt") == f"fastglt {expected}"
     assert "accuracy of the test nodes in %" in text
     assert "20 % of edges and 50 % of weights removed, of 200 and 152\n" in text
-    assert "margin 1 point, level 5 %" in text
+    assert "a loss of 1 point or more, level 5 %" in text
     assert "!" not in text
 
 
@@ -75,25 +75,29 @@ def test_marks_for_both_rules_and_both_scores(tmp_path: Path) -> None:
         for outcome in finished([ticket], search_test=search, isolated_test=isolated)
     ]
     outcomes = [*finished([run for run in runs if run.is_dense]), *tickets]
-    assert " PN/P " in row(printed(print_cells, Comparison(runs, outcomes)), "random")
+    assert " winning/undecided " in row(printed(print_cells, Comparison(runs, outcomes)), "random")
 
 
-def test_a_table_of_real_sizes_fits_into_120_columns(tmp_path: Path) -> None:
+def test_a_table_of_real_sizes_fits_terminals(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, *(experiment("fastglt", seed) for seed in range(10)))
     sizes = {"edges_kept": 70_918, "edges_total": 88_648, "weights_kept": 73_728, "weights_total": 1_896_960}
     outcomes = finished(runs, **sizes, search_epochs=12_000, search_seconds=12_345.6)
-    text = printed(print_cells, Comparison(runs, outcomes), width=120)
-    assert max(map(len, text.splitlines()[1:4])) <= 120
-    assert "70,918 73,728 !" in row(text, "fastglt")
+    for width in (80, 120):
+        text = printed(print_cells, Comparison(runs, outcomes), width=width, terminal=True)
+        assert max(map(len, text.splitlines())) <= width
+        for cell in ("84.50 ± 3.03", "worse/worse", "70,918", "73,728 !", "12,345.6", "6172.80×"):
+            assert cell in text
 
 
 def test_distilled_tickets_have_two_opponents_with_labels(tmp_path: Path) -> None:
     budget = replace(experiment().budget, distill=2.0)
     runs = runs_of(tmp_path, *(experiment(seed=seed, budget=budget) for seed in (0, 1)))
     text = printed(print_cells, Comparison(runs, distilled_outcomes(runs)), width=160)
-    expected = "2 80.50 ± 0.71 77.00 ± 0.00 78.50 ± 0.71 70.00 ± 0.00 W/W P/W 160 76 6 5.5 2.75×"
+    expected = (
+        "2 80.50 ± 0.71 77.00 ± 0.00 78.50 ± 0.71 70.00 ± 0.00 worse/worse undecided/worse 160 76 6 5.5 2.75×"
+    )
     assert row(text, "random") == f"random {expected}"
     heading = next(line for line in text.splitlines() if "method" in line)
     assert "dense distilled" in heading
-    assert "wins distilled" in heading
-    assert "wins distilled: against dense distilled, which was taught in the same way" in text
+    assert "verdict distilled" in heading
+    assert "verdict distilled: against dense distilled, which was taught in the same way" in text

@@ -29,6 +29,7 @@ def diff(
     ],
     graph: OwnGraph,
     json_output: arguments.AsJson = False,
+    wide: arguments.Wide = False,
 ) -> None:
     """Compare two tickets: how far their masks are apart, against chance, and what one prunes that the other keeps.
 
@@ -100,7 +101,7 @@ def _print(a: "Ticket", b: "Ticket", found: "Difference", groups: dict[str, Any]
     from rich.console import Console
 
     from fastglt.cli.shared.facts import histogram
-    from fastglt.report.tables import print_wide
+    from fastglt.report.tables import print_text, print_wide
 
     console = Console()
     names = [f"{name} = {ticket.config['method']}, seed {ticket.seed}" for name, ticket in (("A", a), ("B", b))]
@@ -115,7 +116,7 @@ def _print(a: "Ticket", b: "Ticket", found: "Difference", groups: dict[str, Any]
         columns = {"only A": group.only_a, "only B": group.only_b, "both": group.both, "neither": group.neither}
         print_wide(title, histogram(what, columns), console)
     for note in notes:
-        console.print(note, highlight=False, soft_wrap=True)
+        print_text(note, console)
 
 
 def _overlaps(found: "Difference") -> Any:

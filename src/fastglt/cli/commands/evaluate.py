@@ -38,6 +38,7 @@ def evaluate(
     store: arguments.Store = arguments.STORE,
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
+    wide: arguments.Wide = False,
 ) -> None:
     """Judge tickets: dense and ticket trained alone from the same start with equal budgets, seed by seed.
 

@@ -51,6 +51,7 @@ def runs(
         bool,
         typer.Option("--json", help="All that match, whole, as one JSON document.", rich_help_panel=_OUTPUT),
     ] = False,
+    wide: arguments.Wide = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -199,7 +200,8 @@ def _print_whole(row: Row) -> None:
 
     from fastglt.runs.store import PARTS
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal
     for name, value in row.items():
         if name not in PARTS:
             console.print(Text(safe(f"{name}: {value}")))

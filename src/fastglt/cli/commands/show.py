@@ -31,6 +31,7 @@ def show(
         bool, typer.Option("--analysis", help="Degrees, components, homophily, dead units: before and after.")
     ] = False,
     json_output: arguments.AsJson = False,
+    wide: arguments.Wide = False,
 ) -> None:
     """Describe a ticket: what it keeps, how it was found, how it scored. Its checksum is verified."""
     found, path = open_ticket(ticket)

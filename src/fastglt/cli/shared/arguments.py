@@ -64,6 +64,25 @@ Metric = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+
+
+def _show_wide(wide: bool) -> bool:
+    if wide:
+        from fastglt.report.tables import show_wide
+
+        show_wide()
+    return wide
+
+
+Wide = Annotated[
+    bool,
+    typer.Option(
+        "--wide",
+        callback=_show_wide,
+        help="Tables as wide as they need to be; else a terminal gets those that do not fit stacked.",
+        rich_help_panel=RUN,
+    ),
+]
 Margin = Annotated[
     float, typer.Option(help="How much worse than dense still counts as equal.", rich_help_panel=JUDGED)
 ]

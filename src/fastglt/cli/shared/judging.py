@@ -126,7 +126,7 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     """A table, the sentence and, where seeds are few, a note."""
     from rich.console import Console
 
-    from fastglt.report.tables import empty_table, print_wide
+    from fastglt.report.tables import empty_table, print_text, print_wide
     from fastglt.report.wording import mean_and_deviation, percent, signed
     from fastglt.tasks.metrics import title_of
 
@@ -152,4 +152,4 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     print_wide(title, table, console)
     for one in verdicts.values():
         for line in filter(None, (one.sentence, one.power_note)):
-            console.print(line, highlight=False, soft_wrap=True)
+            print_text(line, console)

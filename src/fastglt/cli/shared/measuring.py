@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastglt.cli.shared.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store
+from fastglt.cli.shared.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store, Wide
 from fastglt.errors import unknown_name
 from fastglt.studies.lists import read_names
 
@@ -109,6 +109,7 @@ class Kept:
     store: Store = STORE
     quiet: Quiet = False
     json_output: AsJson = False
+    wide: Wide = False
 
 
 @dataclass(frozen=True, kw_only=True)

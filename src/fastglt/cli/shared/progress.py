@@ -16,6 +16,7 @@ from fastglt.system.signals import Stoppable, stop_on_signals
 if TYPE_CHECKING:
     from fastglt.training.loop import Training
 
+_ROOM_FOR_NOTES = 110  # columns of a terminal from which sparsities stand beside the bar
 _LINE_EVERY = 15.0  # seconds between lines where there is no terminal
 
 
@@ -24,13 +25,15 @@ class Reporter:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
+        console = Console(stderr=True)
+        self._notes = console.width >= _ROOM_FOR_NOTES
         self._bar = Progress(
             TextColumn("[bold]{task.description:<16}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=24 if self._notes else 12),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+            TimeRemainingColumn(compact=not self._notes),
+            console=console,
             disable=quiet or not sys.stderr.isatty(),
         )
         self._tasks: dict[str, TaskID] = {}
@@ -51,7 +54,7 @@ class Reporter:
             return
         record = training.history[-1]
         note = f"validation {100 * record.val:.1f} %"
-        if not phase.startswith(("dense", "teacher")):
+        if not phase.startswith(("dense", "teacher")) and (self._notes or self._bar.disable):
             note += f"  edges −{100 * record.graph_sparsity:.1f} %  weights −{100 * record.weight_sparsity:.1f} %"
         if self._bar.disable:
             now = time.monotonic()

@@ -97,6 +97,7 @@ class Many:
     config: arguments.Config = None
     quiet: arguments.Quiet = False
     json_output: arguments.AsJson = False
+    wide: arguments.Wide = False
 
     def as_arguments(self, methods: str) -> dict[str, Any]:
         """What `fastglt.compare` and `fastglt.extreme` are called with, for some methods."""

@@ -9,7 +9,7 @@ from rich.console import Console
 from fastglt.cli.shared.facts import histogram, short
 from fastglt.cli.shared.tables import percent
 from fastglt.cli.shared.tickets import refuse_users_model
-from fastglt.report.tables import empty_table, print_wide
+from fastglt.report.tables import empty_table, print_text, print_wide
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,9 +78,8 @@ def _print_cost(cost: Mapping[str, Any], console: Console) -> None:
     print_wide("one forward pass over all nodes, dense → ticket", table, console)
     disk = f"{short(cost['disk_dense'])}B dense, {short(cost['disk_ticket'])}B ticket"
     edges = f"{dense.edges:,} → {ticket.edges:,} edges"
-    console.print(
-        f"{edges}; on disk {disk} (with its masks and the soft edge mask)\n", highlight=False, soft_wrap=True
-    )
+    print_text(f"{edges}; on disk {disk} (with its masks and the soft edge mask)", console)
+    console.print()
 
 
 def _change(before: object, after: object, name: str) -> str:
@@ -103,12 +102,12 @@ def _print_graph(graph: "GraphAnalysis", console: Console) -> None:
         table.add_row("edges within a class", percent(homophily.whole), percent(homophily.kept))
     print_wide(f"the graph: {graph.nodes:,} nodes", table, console)
     if homophily is not None:
-        console.print(
+        print_text(
             f"Of the pruned edges {percent(homophily.pruned)} joined nodes of one class. "
-            "(By the labels of all nodes, test nodes included: looked at here, never pruned by.)\n",
-            highlight=False,
-            soft_wrap=True,
+            "(By the labels of all nodes, test nodes included: looked at here, never pruned by.)",
+            console,
         )
+        console.print()
     degrees = histogram("degree", {"before": graph.degree_before, "after": graph.degree_after})
     print_wide("neighbours of a node, share of nodes", degrees, console)
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from fastglt.errors import InputError
 from fastglt.report import wording
-from fastglt.report.tables import PlainTable
+from fastglt.report.tables import PlainTable, print_table
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
 
@@ -112,16 +112,22 @@ class RowPrinter:
         self._widths = {heading: max(len(heading), 7) for heading in self._columns}
         for heading, names in zip(("dataset", "model"), zip(*pairs, strict=True), strict=True):
             self._widths[heading] = max(len(heading), *map(len, names))
-        self._console = Console()
-        self._console.width = max(self._console.width, sum(width + 3 for width in self._widths.values()))
-        self._begun = False
+        self._console, self._begun = Console(), False
+        needed = sum(width + 3 for width in self._widths.values())
+        self._stacked = self._console.is_terminal and needed > self._console.width  # with its headings, each row
+        if not self._stacked:
+            self._console.width = max(self._console.width, needed)
 
     def print(self, row: Mapping[str, Any]) -> None:
         """Print a row, the first one with its headings."""
-        table = PlainTable(box=box.SIMPLE_HEAD, show_header=not self._begun, show_edge=False, pad_edge=False)
+        headings = self._stacked or not self._begun
+        table = PlainTable(box=box.SIMPLE_HEAD, show_header=headings, show_edge=False, pad_edge=False)
         for heading, width in self._widths.items():
             left = heading in ("dataset", "model")
             table.add_column(heading, justify="left" if left else "right", min_width=width, no_wrap=True)
         table.add_row(*(cell(row) for cell in self._columns.values()))
-        self._console.print(table, highlight=False)
+        if self._stacked:
+            print_table(table, self._console)
+        else:
+            self._console.print(table, highlight=False)
         self._begun = True

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
-from fastglt.report.tables import empty_table, print_wide
+from fastglt.judge.verdict import WORDS
+from fastglt.report.tables import empty_table, print_text, print_wide
 from fastglt.report.wording import mean_and_deviation, points
 from fastglt.tasks.metrics import title_of
 
 Cell = Mapping[str, Any]
 _COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
-_HEADINGS = ("method", "n", "dense", "search", "isolated", "wins", *_COSTS)
+_HEADINGS = ("method", "n", "dense", "search", "isolated", "verdict", *_COSTS)
 _HEADINGS_DISTILLED = (
     "method",
     "n",
@@ -20,22 +20,22 @@ _HEADINGS_DISTILLED = (
     "dense distilled",
     "search",
     "isolated",
-    "wins",
-    "wins distilled",
+    "verdict",
+    "verdict distilled",
     *_COSTS,
 )
 _NOTE = (
     "n: seeds · dense, search (at its end), isolated (alone from Θ0): {metric} of the test nodes in %, "
     "mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
 )
-_WINS = (
-    "wins, search / isolated: P by the plain rule (mean at least dense), N non-inferior (paired test over seeds, "
-    "margin {margin}, level {level:g} %), W shown to be worse by more than that, – none of these"
+_VERDICT = (
+    "verdict, search/isolated: non-inferior (a paired test over seeds rules out a loss of {margin} or more, "
+    "level {level:g} %), winning (so, and the mean is at least dense), worse (such a loss is shown), undecided"
 )
 _DISTILLED = (
-    "distilled tickets: the dense network has taught search and isolated · wins: against dense, which had no "
-    "teacher · wins distilled: against dense distilled, which was taught in the same way · seconds, × dense: with "
-    "the teacher's"
+    "distilled tickets: the dense network has taught search and isolated · verdict: against dense, which had no "
+    "teacher · verdict distilled: against dense distilled, which was taught in the same way · seconds, × dense: "
+    "with the teacher's"
 )
 _FLAG = "! not exactly the count that was asked for, for all seeds"
 
@@ -45,11 +45,11 @@ def print_cells(document: Mapping[str, Any], console: Console) -> None:
     for pair, cells in _by_pair(document["cells"]):
         table = empty_table(*(_HEADINGS_DISTILLED if _is_distilled(cells[0]) else _HEADINGS))
         for cell in cells:
-            table.add_row(*map(escape, _row(cell)))
+            table.add_row(*_row(cell))
         title = f"{document['dataset']} · {document['model']} · {_removed(*pair)}{_totals(cells)}"
         print_wide(title, table, console)
     for note in _notes(document):
-        console.print(note, highlight=False, soft_wrap=True)
+        print_text(note, console)
 
 
 def print_rounds(document: Mapping[str, Any], console: Console) -> None:
@@ -69,7 +69,7 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     yield _NOTE.format(metric=title_of(document["metric"]))
     verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
     if verdicts:
-        yield _WINS.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
+        yield _VERDICT.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
     if any(map(_is_distilled, document["cells"])):
         yield _DISTILLED
     if any("!" in part for cell in document["cells"] for part in _kept(cell)):
@@ -97,7 +97,7 @@ def _row(cell: Cell) -> list[str]:
         str(cell["n"]),
         *(_dense(cell, twin) for twin in twins),
         *(_score(cell, f"{run}_test") for run in ("search", "isolated")),
-        *("/".join(_mark(cell[name][score]) for score in ("search", "isolated")) for name in verdicts),
+        *("/".join(_word(cell[name][score]) for score in ("search", "isolated")) for name in verdicts),
         *_kept(cell),
         *("–" if costs[key] is None else text.format(costs[key]) for key, text in texts.items()),
     ]
@@ -117,11 +117,9 @@ def _score(cell: Cell, key: str) -> str:
     return mean_and_deviation(cell["mean"][key], cell["std"][key])
 
 
-def _mark(verdict: Mapping[str, Any] | None) -> str:
-    if verdict is None:
-        return "–"
-    marks = {"P": verdict["plain_winning"], "N": verdict["non_inferior"], "W": verdict["outcome"] == "inferior"}
-    return "".join(mark for mark, there in marks.items() if there) or "–"
+def _word(verdict: Mapping[str, Any] | None) -> str:
+    """A verdict in one word, as `fastglt evaluate` says it."""
+    return "–" if verdict is None else WORDS[verdict["outcome"]].lower()
 
 
 def _kept(cell: Cell) -> list[str]:

@@ -5,11 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from fastglt.judge.verdict import Verdict
-from fastglt.report.tables import empty_table, print_wide
+from fastglt.report.tables import empty_table, print_text, print_wide
 from fastglt.report.wording import mean_and_deviation, points, signed
 from fastglt.studies.extreme.hunt import SCORES, Answer, Hunt, Question
 
@@ -66,14 +65,14 @@ def print_document(found: Values, console: Console | None = None) -> None:
     fresh = "not confirmed"
     if any(answer["confirmation_on_test"] for answer in found["answers"]):
         fresh = f"looked at again on test scores with seeds {_spelt(found['fresh_seeds'])}"
-    console.print(
+    print_text(
         _TWO
         * any(_SECOND[0] in answer for answer in found["answers"])
         + f"Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean ± "
-        f"standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.\n",
-        highlight=False,
-        soft_wrap=True,
+        f"standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.",
+        console,
     )
+    console.print()
     for method in dict.fromkeys(point["method"] for point in found["curve"]):
         tried = [point for point in found["curve"] if point["method"] == method]
         for score in SCORES:
@@ -99,7 +98,7 @@ def _answers(answers: Sequence[Values]) -> Table:
         if answer["graph_sparsity"] is None:
             removed = ["failed" if answer["failed"] else "none wins", ""]
         table.add_row(
-            escape(answer["method"]),
+            answer["method"],
             answer["rule"],
             answer["score"],
             *removed,
