@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test fuzz lint clean
 
 help:
 	@echo "make demo    find a graph lottery ticket on the bundled digits graph"
 	@echo "make test    check style and types, run all tests with coverage"
+	@echo "make fuzz    read a million damaged and hostile files (FASTGLT_FUZZ=N: as many as N)"
 	@echo "make lint    check style and types only"
 	@echo "make clean   remove the virtual environment and caches"
 
@@ -18,6 +19,9 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --cov=src/fastglt --cov-report=term
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
