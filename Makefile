@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS := $(VENV)/.docs-installed
 
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test fuzz lint docs clean
 
 help:
 	@echo "make demo    find a graph lottery ticket on the bundled digits graph"
 	@echo "make test    check style and types, run all tests with coverage"
+	@echo "make fuzz    read a million damaged and hostile files (FASTGLT_FUZZ=N: as many as N)"
 	@echo "make lint    check style and types only"
 	@echo "make docs    build the pages and the API reference into docs/_build"
 	@echo "make clean   remove the virtual environment and caches"
@@ -23,6 +24,9 @@ demo: $(STAMP)
 # Style and types are checked with the pinned versions alone: older packages describe their types otherwise.
 test: $(if $(filter constraints.txt,$(CONSTRAINTS)),lint,$(STAMP))
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --cov=src/fastglt --cov-report=term
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -97,6 +97,20 @@ def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     refused(path, "2 of that name")
 
 
+def test_masks_that_a_damaged_directory_hides_are_missed(tmp_path: Path) -> None:
+    """The length of a comment, of which there is none, is made to reach over all that follows."""
+    train, val, test = (npy(np.arange(6) % 3 == part) for part in range(3))
+    path = save(tmp_path / "mine.npz", train_mask=train, val_mask=val, test_mask=test)
+    content = bytearray(Path(path).read_bytes())
+    entry = [at for at in range(len(content)) if content[at : at + 4] == b"PK\x01\x02"][2]
+    assert content[entry + 46 : entry + 51] == b"y.npy"
+    content[entry + 32 : entry + 34] = b"\xff\xff"
+    (tmp_path / "mine.npz").write_bytes(content)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == ["edge_index.npy", "x.npy", "y.npy"]
+    refused(path, "must be a whole .npz archive (got 3 arrays where 6 are announced)")
+
+
 def test_a_bomb_is_refused_before_it_goes_off(tmp_path: Path) -> None:
     """Four hundred megabytes of zeros in less than half a megabyte."""
     path, rows = tmp_path / "bomb.npz", 100_000_000

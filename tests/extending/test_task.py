@@ -118,9 +118,12 @@ def test_the_command_line_takes_it_all_the_way(folder: Path) -> None:
     found = json.loads(run(folder, "find", *same, "--out", "run", "--threads", "1", "--quiet", "--json"))
     assert (found["metric"], found["task"]) == ("r2", PLACE)
     graph = ("--dataset", "graph.npz")
-    verdict = json.loads(run(folder, "evaluate", "run", *graph, "--seeds", "0-1", "--quiet", "--json"))
+    use = ("--use", PLACE)
+    refused = start(folder, "evaluate", "run", *graph)
+    assert (refused.returncode, "`fastglt --use module:Class …` makes it known" in refused.stderr) == (2, True)
+    verdict = json.loads(run(folder, *use, "evaluate", "run", *graph, "--seeds", "0-1", "--quiet", "--json"))
     assert (verdict["metric"], verdict["n"]) == ("r2", 2)
-    rows = json.loads(run(folder, "predict", "run", *graph, "--nodes", "0,3", "--json"))
+    rows = json.loads(run(folder, *use, "predict", "run", *graph, "--nodes", "0,3", "--json"))
     assert [list(row) for row in rows["predictions"]] == [["node", "value"]] * 2
     assert rows["values"] == 1
     table = run(folder, "compare", *same, "--methods", "fastglt,random", "--seeds", "0-1", "--jobs", "1", "--quiet")

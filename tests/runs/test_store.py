@@ -254,6 +254,16 @@ def test_of_two_writers_one_is_killed_and_nothing_saved_is_lost(tmp_path: Path) 
     print(f"{len(seeds['survivor'])} and {len(printed)} saved, {len(rows)} rows, integrity ok")
 
 
+def test_whoever_reads_meanwhile_finds_it_whole(tmp_path: Path) -> None:
+    path = tmp_path / "results.sqlite"
+    store, writer = Store(path), Writer(path, "writer", RUNS)
+    writer.start()
+    counts = [len(store.rows()) for _ in range(RUNS)]
+    assert writer.rest() == list(range(RUNS))
+    assert counts == sorted(counts)
+    assert len(store.rows()) == RUNS
+
+
 def test_many_processes_may_create_it_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "new" / "results.sqlite"
     writers = [Writer(path, f"writer {number}", 3) for number in range(6)]

@@ -1,5 +1,7 @@
 """Tickets that are well formed, with a checksum that fits, and not what fastglt writes."""
 
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -122,3 +124,27 @@ def test_weights_from_a_file_are_a_mapping(ticket: Ticket) -> None:
         found["layer9.weight"]
     for name, value in ticket.weights.items():
         assert np.array_equal(found[name].numpy(), value.numpy())
+
+
+LOW = """
+import resource, sys
+import fastglt, fastglt.tickets.ticket_file
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (24 << 20), used + (24 << 20)))
+try:
+    fastglt.Ticket.load(sys.argv[1])
+except fastglt.MachineError as error:
+    print(error)
+"""
+
+
+def test_memory_that_runs_out_is_the_machines_fault(tmp_path: Path) -> None:
+    """A ticket with a mask of sixty-four million bits in a process that may have 24 MB more."""
+    mask = Mask(torch.zeros(8192, 8192, dtype=torch.bool))
+    path = tmp_path / "large.safetensors"
+    path.write_bytes(encode(made(Masks(edges=Mask([1]), weights={"a": mask}), {"a": torch.zeros(8192, 8192)})))
+    result = subprocess.run([sys.executable, "-c", LOW, path], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == (
+        f"cannot read '{path}': there is not enough memory; close other programs, or use a machine with more\n"
+    )

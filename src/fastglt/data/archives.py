@@ -11,7 +11,7 @@ import numpy as np
 
 from fastglt.data.base import Parts, SplitMasks, normalised_rows, seeded_split, tidy_edges
 from fastglt.data.raw import RawFiles
-from fastglt.data.zip_bounds import check_size, member
+from fastglt.data.zip_bounds import check_directory, check_size, member
 
 _NETWORK = ("attr_data", "attr_indices", "attr_indptr", "attr_shape", "labels", "adj_indices", "adj_indptr")
 _SPLIT_NETWORK = ("node_features", "node_labels", "edges", *(f"{part}_masks" for part in SplitMasks._fields))
@@ -35,6 +35,7 @@ def _opened(path: Path, names: tuple[str, ...]) -> Iterator[np.lib.npyio.NpzFile
     """An archive whose arrays are no larger than they say, and fit into memory."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         assert archive.zip is not None, "it was just opened"
+        check_directory(archive.zip)
         check_size({name: member(archive.zip, name) for name in names}, path.stat().st_size)
         yield archive
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastglt.data.base import FileGraph, Floats, Ints, SplitMasks
-from fastglt.data.zip_bounds import check_size, member
+from fastglt.data.zip_bounds import check_directory, check_size, member
 from fastglt.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -65,6 +65,11 @@ def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
         ) from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise InputError(f"{path}: must be a .npz archive (got a single array); {ADVICE}")
+    assert archive.zip is not None, "it was just opened"
+    try:
+        check_directory(archive.zip)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path}: must be a whole .npz archive (got {error}); write it again") from None
     return archive
 
 

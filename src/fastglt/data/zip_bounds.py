@@ -6,6 +6,7 @@ say much and hold little: what is read is what both say, and no more than fits.
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ ANYWAY = 1 << 28  # bytes that are never too many
 MOST_TIMES = 400  # how often as large as its file an archive may be; zeros of bag-of-words features reach 300
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _SUFFIX = ".npy"
+_END = 22  # bytes of the record at the end of a zip file's directory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,16 @@ class Member:
     def count(self) -> int:
         """How many numbers it has."""
         return math.prod(self.shape)
+
+
+def check_directory(archive: zipfile.ZipFile) -> None:
+    """Refuse an archive that lists fewer arrays than it says: those after a damaged one are silently left out."""
+    assert archive.fp is not None, "it is open"
+    archive.fp.seek(-_END - len(archive.comment), io.SEEK_END)
+    end = archive.fp.read(_END)
+    announced, listed = int.from_bytes(end[10:12], "little"), len(archive.infolist())
+    if announced != listed:
+        raise ValueError(f"{listed} arrays where {announced} are announced")
 
 
 def member(archive: zipfile.ZipFile, name: str) -> Member:

@@ -114,6 +114,7 @@ class Store:
     def rows(self) -> list[Row]:
         """Whole rows, the oldest first; refused if one was changed, or is lost."""
         with self._open(to="read") as file:
+            file.execute("BEGIN")  # all of it as it is now, whoever writes meanwhile
             found = file.execute(f"SELECT {columns_of(file)} FROM runs ORDER BY id").fetchall()
             rows = [self._read(values) for values in found]
             whole = recorded_whole(file)
@@ -168,6 +169,8 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
         if code not in _ERRORS:
             raise damaged(path, str(error)) from None
         raise OSError(_ERRORS[code], str(error)) from error
+    except UnicodeDecodeError:  # SQLite's message quotes bytes of the file
+        raise damaged(path, "its tables are not those of a store") from None
 
 
 def _text(content: bytes) -> str:

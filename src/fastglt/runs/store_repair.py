@@ -68,6 +68,7 @@ def check(path: Path) -> Checked:
         with _noted(found), open_database(path) as file:
             with _noted(found):
                 prepare(file, path)
+                file.execute("BEGIN")  # all of it as it is now, whoever writes meanwhile
             numbers: set[int] = set()
             for way in _WAYS:
                 with _noted(found):
@@ -86,7 +87,7 @@ def _noted(found: Checked) -> Iterator[None]:
         yield
     except NotAStoreError:
         raise
-    except (sqlite3.Error, InputError) as error:
+    except (sqlite3.Error, InputError, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
             raise
         found.notes.append(str(error))

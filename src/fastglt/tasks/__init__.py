@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from fastglt.errors import unknown_name
+from fastglt.errors import InputError, unknown_name
 from fastglt.system.plugins import add_to, check_subclass, load_class
 from fastglt.tasks.base import Scores, Step, Task
 from fastglt.tasks.metrics import TITLES, Metric
@@ -23,6 +23,7 @@ __all__ = [
     "lookup",
     "place_of",
     "register",
+    "registered",
     "task_settings",
 ]
 
@@ -50,6 +51,17 @@ def lookup(name: str) -> type[Task]:
         found: type[Task] = register(load_class(name, "task"))
         return found
     raise unknown_name("task", name, TASKS)
+
+
+def registered(place: str) -> type[Task]:
+    """The task that a file names, if it is known already: what a file says never has a module imported."""
+    for task in TASKS.values():
+        if place in (task.name, place_of(task)):
+            return task
+    rule = f"the ticket's task must be one of {', '.join(TASKS)} or a registered one (got '{place}')"
+    raise InputError(
+        f"{rule}; fastglt.register(its class) in Python or `fastglt --use module:Class …` makes it known"
+    )
 
 
 def kind_of(task: str | type[Task]) -> type[Task]:

@@ -15,7 +15,7 @@ from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Masks
-from fastglt.tasks import DEFAULT, Task, lookup
+from fastglt.tasks import DEFAULT, Task, registered
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -66,7 +66,7 @@ class Ticket:
     @property
     def task(self) -> type[Task]:
         """What it was found for."""
-        return lookup(self.config.get("task", DEFAULT))
+        return registered(self.config.get("task", DEFAULT))
 
     @property
     def directed(self) -> bool | None:

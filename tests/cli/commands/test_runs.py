@@ -1,7 +1,9 @@
 """`fastglt runs`, and what the other commands leave for it."""
 
+import contextlib
 import csv
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +219,75 @@ def test_a_generated_graph_is_found_by_what_was_typed(cli: Cli, find: Cli, tmp_p
     assert all(row["dataset"].startswith(f"{TINY},") for row in rows)
     both = cli("runs", "--dataset", f"cora,{TINY}", "--json", *kept).document
     assert both == rows
+
+
+class TestDamage:
+    """`--check` and `--repair`."""
+
+    def change(self, store: Path, statement: str) -> None:
+        with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as file:
+            file.execute(statement)
+
+    def test_a_sound_store_is_told_so(self, cli: Cli, store: Path) -> None:
+        fill(store)
+        for flag in ("--check", "--repair"):
+            result = cli("runs", flag)
+            assert (result.code, result.err) == (0, "")
+            assert result.out == f"rows in '{store}': 6 whole, 0 damaged, 0 of before, without a digest\n"
+
+    def test_a_damaged_row_is_told_and_left_out_by_a_repair(self, cli: Cli, store: Path) -> None:
+        fill(store)
+        self.change(store, "UPDATE runs SET search_test = 0.99 WHERE id = 2")
+        listed = cli("runs")
+        assert listed.code == 2
+        assert "is damaged (row 2: its digest does not match); `fastglt runs --check` says" in listed.err
+        checked = cli("runs", "--check")
+        assert checked.code == 1
+        assert lines(checked.out) == [
+            f"rows in '{store}': 5 whole, 1 damaged, 0 of before, without a digest",
+            "row 2: its digest does not match",
+        ]
+        repaired = cli("runs", "--repair")
+        assert repaired.code == 0
+        assert f"the old one is '{store}.damaged-1'" in repaired.out
+        assert [row["id"] for row in cli("runs", "--json").document] == [1, 3, 4, 5, 6]
+        assert cli("runs", "--check").code == 0
+
+    def test_json_tells_the_same(self, cli: Cli, store: Path) -> None:
+        fill(store)
+        self.change(store, "UPDATE runs SET search_test = 0.99 WHERE id = 2")
+        document = cli("runs", "--check", "--json").document
+        assert document == {
+            "whole": [1, 3, 4, 5, 6],
+            "without_digest": [],
+            "damaged": {"2": "its digest does not match"},
+            "notes": [],
+            "old": None,
+        }
+
+    def test_noise_is_one_clear_line(self, cli: Cli, store: Path) -> None:
+        fill(store)
+        content = bytearray(store.read_bytes())
+        content[100:4096] = b"\xff" * 3996
+        store.write_bytes(content)
+        for arguments in ((), ("--repair",)):
+            result = cli("runs", *arguments)
+            assert (result.code, result.out) == (2, "")
+            assert f"the results store '{store}' is damaged (" in result.err
+            assert result.err.count("\n") == 1
+        assert cli("runs", "--check").code == 1
+
+
+def test_a_finished_run_whose_ticket_is_gone_is_not_printed_again(find: Cli, tmp_path: Path) -> None:
+    assert find("--quiet", "--out", tmp_path / "run").code == 0
+    ticket = tmp_path / "run" / "ticket.safetensors"
+    content = ticket.read_bytes()
+    for damage in (ticket.unlink, lambda: ticket.write_bytes(content[:-1])):
+        damage()
+        result = find("--out", tmp_path / "run")
+        assert (result.code, result.out) == (2, "")
+        assert "is finished, but its ticket.safetensors" in result.err
+        assert f"put it back, or remove '{tmp_path / 'run' / 'metrics.json'}' to run it again" in result.err
+    (tmp_path / "run" / "metrics.json").unlink()
+    assert find("--quiet", "--out", tmp_path / "run").code == 0
+    assert ticket.read_bytes() == content

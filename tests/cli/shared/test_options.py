@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -141,3 +142,32 @@ def test_another_version_of_a_users_method_is_another_run(find: Cli, own_module:
     result = find("--method", "versioned:Mine", "--quiet", "--out", "run")
     assert result.code == 2
     assert "holds another run: code differ" in result.err
+
+
+DEEP = "[" * 5000
+HOSTILE = {
+    "lists in each other": (DEEP, "too deep in each other"),
+    "mappings in each other": ("{a: " * 5000, "too deep in each other"),
+    "a list of lists": ("method: [[a]]", "must be one value, or a list"),
+    "aliases of aliases": ("model: &a [x, x]\nmethod: [*a, *a]", "must be one value, or a list or a mapping"),
+    "a mapping of lists": ("option: {ramp: [1]}", "must be one value, or a list or a mapping"),
+    "a key that is a list": ("? [a, b]\n: 1", "must be YAML"),
+    "a control character": ('model: "gcn\\e[31m"', "must be a text that can be typed"),
+    "half of a pair": ('model: "\\ud800"', "must be a text that can be typed"),
+    "a character that is none": ('model: "\\U7fffffff"', "must be YAML"),
+    "bytes": (b"\xff\xfe\xff", "must be YAML"),
+    "a tag": ("model: !!python/object/apply:os.system [ls]", "unknown model .got 'ls'"),
+    "too much": ("model: " + "x" * 300_000, "must have at most 262,144 bytes"),
+    "many names": ("".join(f"a{number}: 1\n" for number in range(20_000)), "unknown option"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_config_is_one_clear_line(cli: Cli, tmp_path: Path, text: str | bytes, message: str) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_bytes(text.encode() if isinstance(text, str) else text)
+    result = cli("find", "--config", config, "--out", tmp_path / "run")
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert re.search(message, result.err), result.err
+    assert not (tmp_path / "run").exists()

@@ -9,6 +9,7 @@ import pytest
 from fastglt.cli.shared.tickets import OwnGraph, open_ticket, run_settings, task_of
 from fastglt.data import load
 from fastglt.errors import InputError
+from fastglt.system import digests
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import Ticket
 from tests.cli.conftest import TINY, Cli
@@ -72,3 +73,34 @@ def test_a_damaged_record_is_named(ticket: Ticket, tmp_path: Path) -> None:
         run_settings(tmp_path / "ticket.safetensors")
     (tmp_path / "run.json").write_text(json.dumps({"settings": {"dataset": "digits"}}))
     assert OwnGraph().load(tmp_path / "ticket.safetensors").name == "digits"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"settings": []}',
+        '{"settings": {"dataset": 1}}',
+        "[" * 100_000,
+        '{"settings": ' + "[" * 99_999,
+    ],
+)
+def test_a_damaged_record_of_the_run_is_told(ticket: Ticket, tmp_path: Path, content: str) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(InputError, match=r"run.json' cannot be read; pass --dataset"):
+        run_settings(tmp_path / "ticket.safetensors")
+
+
+def test_a_changed_record_of_the_run_is_told(ticket: Ticket, tmp_path: Path) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    record = tmp_path / "run.json"
+    record.write_text('{"settings": {"dataset": "cora"}}')
+    assert run_settings(tmp_path / "ticket.safetensors") == {"dataset": "cora"}
+    digests.record(tmp_path, {"run.json": record.read_bytes()})
+    assert run_settings(tmp_path / "ticket.safetensors") == {"dataset": "cora"}
+    record.write_text('{"settings": {"dataset": "citeseer"}}')
+    with pytest.raises(InputError, match=r"run.json' cannot be read"):
+        run_settings(tmp_path / "ticket.safetensors")

@@ -1,0 +1,21 @@
+"""A few thousand files of each kind; `FASTGLT_FUZZ=N` tries N in all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.campaign import Tally, try_files
+from tests.fuzz.subjects import SUBJECTS
+
+COUNT = int(os.environ.get("FASTGLT_FUZZ", "40000"))
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_mutated_files_are_refused_or_what_was_written(name: str, tmp_path: Path) -> None:
+    make, share = SUBJECTS[name]
+    subject, tally = make(tmp_path), Tally()
+    try_files(subject, max(100, round(COUNT * share)), seed=len(name), tally=tally)
+    assert tally.crashed == 0, "\n".join(tally.crashes)
+    assert tally.different == 0 or not subject.is_checked
+    assert tally.refused > tally.tried / 20, "mutations that nothing notices test nothing"
