@@ -363,3 +363,39 @@ def test_whoever_waits_for_a_folder_can_be_stopped(tmp_path: Path) -> None:
             pass
     with second.open(wait=True) as finished:
         assert finished is None
+
+
+class TestAnotherVersion:
+    """What an older fastglt has begun goes on, and says so; nothing else may differ."""
+
+    def test_a_run_goes_on_and_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        undisturbed = run_phase("search", training_of, METHOD, Journal())
+        first = RunFolder(tmp_path / "run", {**SETTINGS, "fastglt": "0.1.0"})
+
+        def stop_in_the_middle(phase: str, training: Training, epochs: int) -> None:
+            first.stop = training.epoch == 9
+
+        with first.open(), pytest.raises(KeyboardInterrupt):
+            run_phase("search", training_of, METHOD, first, stop_in_the_middle)
+        second = RunFolder(tmp_path / "run", {**SETTINGS, "fastglt": "0.2.0"})
+        epochs: list[int] = []
+        with second.open():
+            result = run_phase("search", training_of, METHOD, second, lambda _p, t, _e: epochs.append(t.epoch))
+        assert epochs[0] == 11
+        assert result.best.masks == undisturbed.best.masks
+        assert "was begun by fastglt 0.1.0, and goes on with 0.2.0" in capsys.readouterr().err
+
+    def test_a_finished_one_is_taken_without_a_word(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = RunFolder(tmp_path, {**SETTINGS, "fastglt": "0.1.0"})
+        with first.open():
+            first.complete({"seed": 1}, {})
+        assert RunFolder(tmp_path, {**SETTINGS, "fastglt": "0.2.0"}).result() == {"seed": 1}
+        assert capsys.readouterr().err == ""
+
+    def test_another_setting_beside_it_is_another_run(self, tmp_path: Path) -> None:
+        with RunFolder(tmp_path, {**SETTINGS, "fastglt": "0.1.0"}).open():
+            pass
+        with pytest.raises(InputError, match="holds another run: fastglt, seed differ"):
+            RunFolder(tmp_path, {**SETTINGS, "seed": 1, "fastglt": "0.2.0"}).result()

@@ -25,6 +25,7 @@ from fastglt.training.loop import Training
 from fastglt.training.records import EpochRecord
 
 TICKET = "ticket.safetensors"
+_VERSION = "fastglt"  # what settings call the version
 _LOOK_EVERY = 0.1  # seconds, whether a folder is free
 _FIRST = (".lock", f".{RUN}.", digests.FILE, f".{digests.FILE}.")  # begin names of what may come before run.json
 
@@ -38,6 +39,7 @@ class RunFolder(Journal):
         self._every, self._next = checkpoint_every, time.monotonic() + checkpoint_every
         self._checkpoints = Checkpoints(path / "checkpoint")
         self._rounds_written = 0
+        self._begun_by: str | None = None  # the version that began the run, if it is another one
 
     @contextlib.contextmanager
     def open(self, *, wait: bool = False) -> Iterator[dict[str, Any] | None]:
@@ -64,6 +66,10 @@ class RunFolder(Journal):
                 digests.record(self.path, {RUN: content})
                 write_atomically(self.path / RUN, content)
             finished = self._metrics(told=True)
+            if finished is None and self._begun_by is not None:
+                warn(
+                    f"'{self.path}' was begun by fastglt {self._begun_by}, and goes on with {self.settings[_VERSION]}"
+                )
             self._sweep(finished is not None)
             with kernels.use_table(self._table(begun["kernels"])):
                 yield finished
@@ -224,6 +230,9 @@ class RunFolder(Journal):
         if not isinstance(before, dict):
             raise damaged(self.path / RUN)
         changed = sorted(name for name in before | self.settings if before.get(name) != self.settings.get(name))
+        if changed == [_VERSION]:  # another version computes the same, but whoever goes on with it is told
+            self._begun_by = str(before.get(_VERSION))
+            return
         if changed:
             name = changed[0]
             raise InputError(
