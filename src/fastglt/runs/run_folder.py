@@ -67,9 +67,8 @@ class RunFolder(Journal):
                 write_atomically(self.path / RUN, content)
             finished = self._metrics(told=True)
             if finished is None and self._begun_by is not None:
-                warn(
-                    f"'{self.path}' was begun by fastglt {self._begun_by}, and goes on with {self.settings[_VERSION]}"
-                )
+                now = self.settings[_VERSION]
+                warn(f"'{self.path}' was begun by fastglt {self._begun_by}, and goes on with {now}")
             self._sweep(finished is not None)
             with kernels.use_table(self._table(begun["kernels"])):
                 yield finished
