@@ -8,7 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from fastglt import InputError
-from fastglt.graphs.graph import DirectedWarning, Graph
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.inputs import DirectedWarning
 from fastglt.graphs.messages import Hop
 from fastglt.masks import Mask
 from tests.helpers import Pairs, both_ways, columns, drop, house

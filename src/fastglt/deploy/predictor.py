@@ -14,7 +14,8 @@ from fastglt.deploy.compact import known
 from fastglt.deploy.layouts import Rows, restore, store
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
-from fastglt.graphs.graph import Graph, check_edges
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.inputs import check_edges
 from fastglt.graphs.messages import Hop
 from fastglt.models.base import Network
 from fastglt.models.programs import Finish, Program

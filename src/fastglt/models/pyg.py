@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
-from fastglt.graphs.graph import LABELS, Graph
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.inputs import LABELS
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
 from fastglt.system.seeds import own_randomness

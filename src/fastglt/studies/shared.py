@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from fastglt.methods import Budget, Targets
 from fastglt.methods.settings.defaults import SomeBudget
@@ -18,21 +18,18 @@ from fastglt.runs.plan import Run
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
+from fastglt.tasks import DEFAULT as DEFAULT_TASK
 
 Place = Path | str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """A graph, a network and how it is trained, methods, and where and how their runs are made."""
+class StudySettings(TypedDict, total=False):
+    """What `fastglt.compare` and `fastglt.extreme` both take besides methods, sparsities and seeds."""
 
-    command: str  # the name under which runs are recorded, and which their folder has
-    dataset: Place
     task: str
     metric: str | None
     model: str
     model_options: Mapping[str, Any] | None
-    methods: str | Sequence[str]
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
     distill: float | None
@@ -48,6 +45,34 @@ class Study:
     checkpoint_every: float
     engine: str | MakeEngine
     progress: bool | Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A graph, a network and how it is trained, methods, and where and how their runs are made."""
+
+    command: str  # the name under which runs are recorded, and which their folder has
+    dataset: Place
+    methods: str | Sequence[str]
+    task: str = DEFAULT_TASK
+    metric: str | None = None
+    model: str = "gcn"
+    model_options: Mapping[str, Any] | None = None
+    options: Mapping[str, Mapping[str, Any]] | None = None
+    budget: SomeBudget = None
+    distill: float | None = None
+    hidden: int = 512
+    split_seed: int = 0
+    data_root: Place | None = None
+    directed: bool = False
+    device: str = "cpu"
+    threads: int = 1
+    jobs: int = 0
+    out: Place | None = None
+    store: Place | None = None
+    checkpoint_every: float = 10.0
+    engine: str | MakeEngine = "local"
+    progress: bool | Callable[[str], None] = False
     shown: str = "test"  # the scores that are told while runs end
 
     @cached_property

@@ -1,44 +1,23 @@
 """`fastglt.compare`: methods side by side, over seeds and sparsities."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any
+from typing import Unpack
 
 from fastglt.methods import Targets
-from fastglt.methods.settings.defaults import SomeBudget
-from fastglt.runs.engine import MakeEngine
 from fastglt.studies.compare.results import Comparison
 from fastglt.studies.lists import Numbers, read_pairs, read_seeds
-from fastglt.studies.shared import Place, Study
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
+from fastglt.studies.shared import Place, Study, StudySettings
 
 
 def compare(
     dataset: Place = "digits",
     *,
-    task: str = DEFAULT_TASK,
-    metric: str | None = None,
-    model: str = "gcn",
-    model_options: Mapping[str, Any] | None = None,
     methods: str | Sequence[str] = ("fastglt", "oneshot", "random"),
-    options: Mapping[str, Mapping[str, Any]] | None = None,
     graph_sparsity: Numbers = 0.2,
     weight_sparsity: Numbers = 0.9,
     seeds: Iterable[int] | str = range(5),
-    split_seed: int = 0,
-    budget: SomeBudget = None,
-    distill: float | None = None,
-    hidden: int = 512,
-    data_root: Place | None = None,
-    directed: bool = False,
-    device: str = "cpu",
-    threads: int = 1,
-    jobs: int = 0,
-    out: Place | None = None,
-    store: Place | None = None,
-    checkpoint_every: float = 10.0,
-    engine: str | MakeEngine = "local",
-    progress: bool | Callable[[str], None] = False,
+    **settings: Unpack[StudySettings],
 ) -> Comparison:
     """Compare methods on the same graph, model, seeds and sparsities, as `fastglt compare` does.
 
@@ -77,30 +56,7 @@ def compare(
         engine: Who executes the runs: a name from `fastglt.runs.series.ENGINES`, or what makes an engine.
         progress: Print a line on standard error for each run, or call a function with it.
     """
-    study = Study(
-        command="compare",
-        dataset=dataset,
-        task=task,
-        metric=metric,
-        model=model,
-        model_options=model_options,
-        methods=methods,
-        options=options,
-        budget=budget,
-        distill=distill,
-        hidden=hidden,
-        split_seed=split_seed,
-        data_root=data_root,
-        directed=directed,
-        device=device,
-        threads=threads,
-        jobs=jobs,
-        out=out,
-        store=store,
-        checkpoint_every=checkpoint_every,
-        engine=engine,
-        progress=progress,
-    )
+    study = Study(command="compare", dataset=dataset, methods=methods, **settings)
     pairs = [Targets(graph_sparsity=g, weight_sparsity=w) for g, w in read_pairs(graph_sparsity, weight_sparsity)]
     trials = [(label, targets) for targets, label in product(pairs, study.variants)]
     return Comparison(*study.run(trials, read_seeds(seeds)))

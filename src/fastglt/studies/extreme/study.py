@@ -1,34 +1,26 @@
 """`fastglt.extreme`: how sparse a method's tickets can be and still win."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from fastglt.data import load
 from fastglt.errors import InputError, require
 from fastglt.methods import Targets
-from fastglt.methods.settings.defaults import SomeBudget
-from fastglt.runs.engine import MakeEngine
 from fastglt.studies.compare.results import Comparison
 from fastglt.studies.extreme.hunt import RULES, SCORES, Hunt, Question, Row, Rules, Trial
 from fastglt.studies.extreme.levels import Levels, plan_walk
 from fastglt.studies.extreme.result import ExtremeResult
 from fastglt.studies.extreme.walks import Walk
 from fastglt.studies.lists import Numbers, as_text, read_names, read_seeds
-from fastglt.studies.shared import Place, Study
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
+from fastglt.studies.shared import Place, Study, StudySettings
 
 
 def extreme(
     dataset: Place = "digits",
     *,
-    task: str = DEFAULT_TASK,
-    metric: str | None = None,
-    model: str = "gcn",
-    model_options: Mapping[str, Any] | None = None,
     methods: str | Sequence[str] = ("fastglt",),
-    options: Mapping[str, Mapping[str, Any]] | None = None,
     graph_sparsity: Numbers | None = None,
     weight_sparsity: Numbers | None = None,
     rules: str | Sequence[str] = RULES,
@@ -37,20 +29,7 @@ def extreme(
     fresh_seeds: Iterable[int] | str | None = None,
     margin: float = 0.01,
     level: float = 0.05,
-    split_seed: int = 0,
-    budget: SomeBudget = None,
-    distill: float | None = None,
-    hidden: int = 512,
-    data_root: Place | None = None,
-    directed: bool = False,
-    device: str = "cpu",
-    threads: int = 1,
-    jobs: int = 0,
-    out: Place | None = None,
-    store: Place | None = None,
-    checkpoint_every: float = 10.0,
-    engine: str | MakeEngine = "local",
-    progress: bool | Callable[[str], None] = False,
+    **settings: Unpack[StudySettings],
 ) -> ExtremeResult:
     """Find the largest sparsity at which a method's tickets still win, as `fastglt extreme` does.
 
@@ -77,31 +56,7 @@ def extreme(
 
     All other arguments are those of `fastglt.compare`.
     """
-    study = Study(
-        command="extreme",
-        dataset=dataset,
-        task=task,
-        metric=metric,
-        model=model,
-        model_options=model_options,
-        methods=methods,
-        options=options,
-        budget=budget,
-        distill=distill,
-        hidden=hidden,
-        split_seed=split_seed,
-        data_root=data_root,
-        directed=directed,
-        device=device,
-        threads=threads,
-        jobs=jobs,
-        out=out,
-        store=store,
-        checkpoint_every=checkpoint_every,
-        engine=engine,
-        progress=progress,
-        shown="val",
-    )
+    study = Study(command="extreme", dataset=dataset, methods=methods, shown="val", **settings)
     start = walk_of(graph_sparsity, weight_sparsity)
     decided = _rules(read_seeds(seeds), fresh_seeds, margin, level)
     asked = product(study.variants, read_names("rules", rules), read_names("scores", scores))
