@@ -41,7 +41,7 @@ def test_stock_pyg_carries_nothing_of_ours_but_the_data() -> None:
     ours = {name for name in imported if name.split(".")[0] == "fastglt"}
     assert "torch_geometric.nn" in imported
     assert not imported & {"numba", "llvmlite", "sklearn"}
-    assert {name.split(".")[1] for name in ours - {"fastglt"}} <= {"bench", "data", "errors", "storage"}
+    assert {name.split(".")[1] for name in ours - {"fastglt"}} <= {"bench", "data", "errors", "system"}
 
 
 def test_our_side_is_a_whole_search_in_short(monkeypatch: pytest.MonkeyPatch) -> None:
