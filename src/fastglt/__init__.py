@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastglt.tickets.ticket import Ticket
     from fastglt.tickets.transfer import transfer_ticket
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "GAT": "models",
