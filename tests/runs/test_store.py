@@ -136,7 +136,8 @@ def test_other_files_are_no_store_and_stay_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database, though it is long enough to be one" * 100)
     with raw(tmp_path / "others") as file:
         file.execute("CREATE TABLE runs (id INTEGER)")
-    for name in ("text", "others"):
+    (tmp_path / "short").write_text("x")
+    for name in ("text", "others", "short"):
         before = (tmp_path / name).read_bytes()
         with pytest.raises(InputError, match="must be a new file or one that fastglt wrote"):
             Store(tmp_path / name)

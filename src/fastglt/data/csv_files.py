@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -137,8 +138,8 @@ def _columns(path: Path, header: list[str]) -> _Columns:
     for name in ("id", "label"):
         if name not in header:
             raise InputError(f"{path}: must have a column '{name}' (got {', '.join(header)}); add it")
-    for name in header:
-        if header.count(name) > 1:
+    for name, times in Counter(header).items():
+        if times > 1:
             raise InputError(f"{path}: columns must differ (got '{name}' twice); rename or remove one")
     features = [at for at, name in enumerate(header) if name not in OWN_COLUMNS]
     if not features:

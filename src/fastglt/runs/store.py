@@ -41,6 +41,7 @@ __all__ = ["COLUMNS", "DEFAULT", "PARTS", "VERSION", "Entry", "Store", "key_of"]
 DEFAULT = Path("runs/results.sqlite")
 _FROZEN = "?immutable=1"  # how SQLite reads without files of its own beside the store
 _WAIT = 120.0  # seconds, for others that write
+_LEAST = 100  # bytes of a database's head
 _FACTS = ("dataset", "model", "method", "seed", "graph_sparsity", "weight_sparsity")
 _SCORES = ("dense_test", "search_test", "isolated_test")
 _ERRORS = {  # SQLite's codes (the low byte of its extended ones), and the system's for the same
@@ -157,6 +158,8 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "")
+    if path.exists() and 0 < path.stat().st_size < _LEAST:  # SQLite would take it for an empty one
+        raise not_a_store(path)
     place = f"file:{quote(str(path))}" + _FROZEN * (not os.access(path.parent, os.W_OK))
     try:
         with contextlib.closing(sqlite3.connect(place, timeout=_WAIT, isolation_level=None, uri=True)) as file:
