@@ -37,8 +37,7 @@ BODY = 4 * 2**20 - 64
 SMALL = """
 import torch
 from fastglt import set_threads
-from fastglt.deploy import Predictor
-from fastglt.deploy.programs import Program
+from fastglt.deploy.compiling import compile_network
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.models import GCN
@@ -48,7 +47,7 @@ nodes = torch.arange(2000)
 graph = Graph.from_edge_index(torch.stack([nodes, nodes.roll(1)]), num_nodes=2000)
 network = GCN(500, 16, 7, seed=1).eval().requires_grad_(False)
 x = Features(torch.ones(2000, 500))
-served = Predictor(network=network, graph=graph, x=x, score=None, program=Program.of(network), layouts=("dense",))
+served = compile_network(network, graph, x, layout="dense")
 run(make_app(served), port=0)
 """
 Place = tuple[str, int]
