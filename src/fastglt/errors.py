@@ -48,12 +48,18 @@ def require(rule: str, **values: object) -> None:
     Traceback (most recent call last):
         ...
     fastglt.errors.InputError: decay must be positive (got 0)
+    >>> require("lie in [0, 1)", graph_sparsity=95)
+    Traceback (most recent call last):
+        ...
+    fastglt.errors.InputError: graph_sparsity must lie in [0, 1) (got 95); did you mean 0.95?
     """
     for name, value in values.items():
         if not isinstance(value, Real):
             raise InputError(f"{name} must be a number (got {value!r})")
         if not _RULES[rule](value):
-            raise InputError(f"{name} must {rule} (got {value})")
+            number = float(value)
+            hint = f"; did you mean {number / 100:g}?" if rule.startswith("lie in") and 1 < number < 100 else ""
+            raise InputError(f"{name} must {rule} (got {value}){hint}")
 
 
 def check_seed(seed: int, name: str = "seed") -> None:

@@ -10,6 +10,7 @@ from fastglt.methods import METHODS, UGS, FastGLT
 from fastglt.methods.base import FixedMasks, Method
 from fastglt.methods.options import options_of, read_options
 from fastglt.training.loop import Training
+from tests.toy_data import quick_ticket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,3 +114,9 @@ def test_every_option_of_ours_is_explained_and_can_be_written() -> None:
 def test_the_comments_are_those_in_the_source() -> None:
     assert options_of(FastGLT)["decay"].about == "how fast that share falls [kappa]"
     assert options_of(UGS)["edge_share"].about == "of the remaining edges, removed in a round"
+
+
+@pytest.mark.parametrize("name", ["epochs", "lr", "denoise_epochs"])
+def test_what_belongs_to_the_budget_is_told(name: str) -> None:
+    with pytest.raises(InputError, match=rf"has no option '{name}'; .* are the budget's: fastglt\.Budget"):
+        quick_ticket("gcn", **{name: 10})

@@ -76,7 +76,7 @@ def test_what_is_finished_or_in_the_store_is_taken(tmp_path: Path) -> None:
     assert [outcome.place for outcome in elsewhere] == [str(run.folder) for run in first]
     assert [outcome.metrics for outcome in elsewhere] == [outcome.metrics for outcome in outcomes]
     assert lines[0] == "2 of 2 runs are finished already"
-    assert lines[1].startswith(f"2 of 2 runs are taken from the store '{tmp_path / 'store.sqlite'}'")
+    assert lines[1].startswith(f"2 of 2 runs are reused from the store '{tmp_path / 'store.sqlite'}'")
     assert (len(lines), len(Store(tmp_path / "store.sqlite").rows())) == (2, rows)
 
 

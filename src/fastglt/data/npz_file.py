@@ -42,14 +42,14 @@ def _arrays(path: Path) -> dict[str, Array]:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; {ADVICE}")
     with path.open("rb") as file, _archive(path, file) as archive:
-        known = (*REQUIRED, *MASKS)
-        for name in archive.files:
-            if name not in known:
-                raise InputError(f"{path}: arrays may be {', '.join(known)} (got '{name}'); leave it out")
         for name in REQUIRED:
             if name not in archive.files:
                 got = ", ".join(archive.files) or "none"
                 raise InputError(f"{path}: must have an array '{name}' (got {got}); {ADVICE}")
+        known = (*REQUIRED, *MASKS)
+        for name in archive.files:
+            if name not in known:
+                raise InputError(f"{path}: arrays may be {', '.join(known)} (got '{name}'); leave it out")
         _check_sizes(path, archive)
         return {name: _array(path, archive, name) for name in archive.files}
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from fastglt.methods.base import Method
+from fastglt.errors import InputError
+from fastglt.methods.base import Budget, Method
 from fastglt.system.options import Option, check_names, field_comments, read_values
 
 _NOT_OPTIONS = {field.name for field in fields(Method)}  # targets and budget
@@ -27,7 +28,13 @@ def read_options(method: type[Method], texts: Mapping[str, str]) -> dict[str, An
 
 def check_options(method: type[Method], options: Mapping[str, Any]) -> None:
     """Refuse an option that a method has not, with those that it has."""
-    check_names(_names(method), options, f"method '{method.name}'")
+    known = _names(method)
+    budget = {field.name for field in fields(Budget)} | {"epochs"}
+    for name in options:
+        if name not in known and name in budget:
+            rule = f"method '{method.name}' has no option '{name}'"
+            raise InputError(f"{rule}; epochs, learning rate and decay are the budget's: fastglt.Budget(…)")
+    check_names(known, options, f"method '{method.name}'")
 
 
 def _names(method: type[Method]) -> list[str]:

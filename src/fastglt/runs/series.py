@@ -97,7 +97,7 @@ class Series:
             self._tell(f"{len(found) - reused} of {len(runs)} runs are finished already")
         if reused:
             other = f", {older} of them made by another, or a changed, revision of fastglt" if older else ""
-            self._tell(f"{reused} of {len(runs)} runs are taken from the store '{self.store}'{other}")
+            self._tell(f"{reused} of {len(runs)} runs are reused from the store '{self.store}'{other}")
         return found
 
     def _line(self, outcome: Outcome) -> str:

@@ -31,7 +31,7 @@ def _numbers(name: str, given: Numbers) -> list[float]:
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name} must be numbers with commas between (got '{text}')") from None
+        raise InputError(f"{name} must be comma-separated numbers (got '{text}')") from None
 
 
 def as_text(given: Numbers) -> str:
@@ -74,7 +74,7 @@ def _seeds_in(text: str) -> list[int]:
 
 
 def read_names(name: str, given: Iterable[str] | str) -> list[str]:
-    """Names with commas between, each once; the commas within a synthetic graph's recipe belong to it.
+    """Comma-separated names, each once; the commas within a synthetic graph's recipe belong to it.
 
     >>> read_names("datasets", "cora, synthetic:nodes=60,edges=90,digits,cora")
     ['cora', 'synthetic:nodes=60,edges=90', 'digits']

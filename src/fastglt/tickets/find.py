@@ -80,7 +80,7 @@ def find_ticket(
     `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat", or ``module:Class`` of your own), or any
     PyG model; the model and the data are left as they are. Its current weights are Θ0. A backbone that is named has
     `hidden` units and its own `model_options`, such as ``{"heads": 4}``. `options` are the method's own, such as
-    ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not trained alone from Θ0 afterwards, which
+    ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not retrained from Θ0 afterwards, which
     halves the time and leaves its isolated scores out.
 
     `budget` is a `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``. Defaults are

@@ -123,7 +123,7 @@ def test_runs_of_find_are_taken_from_the_store(
         patch.setattr("fastglt.runs.local._Process", None)
         reused = cli(*ask, "--out", tmp_path / "out")
     assert reused.code == 0, reused.err
-    assert reused.err == f"3 of 3 runs are taken from the store '{store}'\n"
+    assert reused.err == f"3 of 3 runs are reused from the store '{store}'\n"
     assert not (tmp_path / "out").exists()
     found = {
         json.loads((tmp_path / method / "metrics.json").read_text())["isolated_test"] for method in ("random",)
@@ -276,7 +276,7 @@ BAD = {
         ("--graph-sparsity", "0.1,0.2", "--weight-sparsity", "0.5,0.6,0.7"),
         "graph_sparsity and weight_sparsity must be as many, or one alone (got 2 and 3)",
     ),
-    "no number": (("--graph-sparsity", "much"), "graph_sparsity must be numbers with commas between (got 'much')"),
+    "no number": (("--graph-sparsity", "much"), "graph_sparsity must be comma-separated numbers (got 'much')"),
     "sparsity": (("--graph-sparsity", "0.1,1.2"), "graph_sparsity must lie in [0, 1) (got 1.2)"),
     "nothing left": (("--graph-sparsity", "0.1,0.999"), "must leave at least one of 200 elements"),
     "option": (("--option", "ramp=1"), "--option must be METHOD.NAME=VALUE (got 'ramp=1')"),

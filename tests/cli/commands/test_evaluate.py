@@ -64,7 +64,7 @@ def test_people_get_a_table_and_a_sentence(cli: Cli, run: Path) -> None:
     dense, ticket = (
         f"{100 * found[f'{side}_mean']:.2f} ± {100 * found[f'{side}_std']:.2f}" for side in ("dense", "ticket")
     )
-    (row,) = [line for line in lines if line.startswith("alone from Θ0, n = 3")]
+    (row,) = [line for line in lines if line.startswith("retrained from initial weights, n = 3")]
     assert f"{dense} {ticket}" in row
     assert f"end of the search {100 * found['search_test']:.2f}" in lines
     assert "80 % interval" in result.out
@@ -108,7 +108,10 @@ def test_fresh_starts(cli: Cli, run: Path, store: Path) -> None:
     assert fresh["fresh_init"]
     assert len({row["settings"]["initial"] for row in trainings(store)}) == 3
     assert (fresh["dense_scores"], fresh["ticket_scores"]) != (own["dense_scores"], own["ticket_scores"])
-    assert "alone from fresh starts" in cli("evaluate", run, "--seeds", "0-1", "--fresh-init", *ONE_THREAD).out
+    assert (
+        "trained from fresh initial weights"
+        in cli("evaluate", run, "--seeds", "0-1", "--fresh-init", *ONE_THREAD).out
+    )
 
 
 def test_another_split_is_told(cli: Cli, run: Path, store: Path) -> None:

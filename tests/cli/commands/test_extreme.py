@@ -30,7 +30,7 @@ def test_the_grid_is_tried_on_validation_and_confirmed_on_fresh_seeds(cli: Cli, 
     assert "at a time" not in again.err  # nothing ran
     elsewhere = cli(*COMMAND, *GRID, "--margin", "0.3", "--out", str(tmp_path / "other"), "--json")
     assert elsewhere.document["answers"] == found["answers"]
-    assert "taken from the store" in elsewhere.err
+    assert "reused from the store" in elsewhere.err
     assert "at a time" not in elsewhere.err
     text = cli(*COMMAND, *GRID, "--rule", "plain", "--score", "isolated", "--out", out).out
     assert "random · isolated, validation scores in %" in text

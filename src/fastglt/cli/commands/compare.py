@@ -28,7 +28,7 @@ def compare(
     many: Many,
     methods: arguments.Methods = "fastglt,oneshot,random",
     graph_sparsity: Annotated[
-        str, typer.Option(help="Shares of edges to remove, commas between.", rich_help_panel=WHAT)
+        str, typer.Option(help="Shares of edges to remove, comma-separated.", rich_help_panel=WHAT)
     ] = "0.2",
     weight_sparsity: Annotated[
         str,

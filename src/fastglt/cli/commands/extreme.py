@@ -44,13 +44,16 @@ def extreme(
     rule: Annotated[
         str,
         typer.Option(
-            help="plain: mean at least dense; non-inferior: shown to be no worse than the margin; commas between.",
+            help="plain: mean at least dense; non-inferior: shown to be no worse than the margin; comma-separated.",
             rich_help_panel=JUDGED,
         ),
     ] = "plain,non-inferior",
     score: Annotated[
         str,
-        typer.Option(help="search: at its end; isolated: alone from Θ0; commas between.", rich_help_panel=JUDGED),
+        typer.Option(
+            help="search: at its end; isolated: retrained from initial weights; comma-separated.",
+            rich_help_panel=JUDGED,
+        ),
     ] = "search,isolated",
     seeds: Annotated[str, typer.Option(help="That choose, as in 0-4 or 0,2,5.", rich_help_panel=JUDGED)] = "0-4",
     fresh_seeds: Annotated[

@@ -41,7 +41,7 @@ def find(
             help="A name from [bold]fastglt methods[/], or module:Class of your own.", rich_help_panel=WHAT
         ),
     ] = "fastglt",
-    seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=WHAT)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed (initial weights, dropout).", rich_help_panel=WHAT)] = 0,
     option: Annotated[
         list[str] | None,
         typer.Option(

@@ -34,11 +34,11 @@ def runs(
     number: Annotated[
         int | None, typer.Argument(metavar="ID", help="One run, with all that is known of it.")
     ] = None,
-    dataset: Annotated[str | None, _filter("Names, commas between.")] = None,
-    model: Annotated[str | None, _filter("Names, commas between.")] = None,
-    method: Annotated[str | None, _filter("Names, commas between.")] = None,
-    kind: Annotated[str | None, _filter("ticket, dense, evaluation, bench; commas between.")] = None,
-    command: Annotated[str | None, _filter("What made them: find, compare, …; commas between.")] = None,
+    dataset: Annotated[str | None, _filter("Names, comma-separated.")] = None,
+    model: Annotated[str | None, _filter("Names, comma-separated.")] = None,
+    method: Annotated[str | None, _filter("Names, comma-separated.")] = None,
+    kind: Annotated[str | None, _filter("ticket, dense, evaluation, bench; comma-separated.")] = None,
+    command: Annotated[str | None, _filter("What made them: find, compare, …; comma-separated.")] = None,
     seed: Annotated[str | None, _filter("As in 0-4 or 0,2,5.")] = None,
     since: Annotated[
         str | None, _filter("Finished on this day or later, as in 2026-01-31 or 2026-01-31T18:00.")

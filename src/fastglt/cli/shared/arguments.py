@@ -90,7 +90,9 @@ Level = Annotated[
     float,
     typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=JUDGED),
 ]
-SplitSeed = Annotated[int, typer.Option(help="Decides a split that is not given.", rich_help_panel=WHAT)]
+SplitSeed = Annotated[
+    int, typer.Option(help="Seed of the random split, if the data has none.", rich_help_panel=WHAT)
+]
 OneshotEpochs = Annotated[
     int | None, typer.Option(help="Epochs before the cut (default: the paper's).", rich_help_panel=LONG)
 ]

@@ -137,7 +137,7 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     between = f"{100 * (1 - 2 * verdict.level):g} % interval"
     what = f"test {title_of(document['metric'])} in %"
     table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
-    start = "alone from fresh starts" if document["fresh_init"] else "alone from Θ0"
+    start = "trained from fresh initial weights" if document["fresh_init"] else "retrained from initial weights"
     verdicts = {f"{start}, n = {verdict.n}": verdict}
     if verdict.distilled is not None:
         verdicts["… against dense distilled"] = verdict.distilled

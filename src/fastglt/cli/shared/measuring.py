@@ -31,7 +31,7 @@ class Pairs:
         typer.Option(
             "--datasets",
             "--dataset",
-            help="Names from [bold]fastglt data list[/], synthetic:nodes=…, .npz files, edges.csv; commas between "
+            help="Names from [bold]fastglt data list[/], synthetic:nodes=…, .npz files, edges.csv; comma-separated "
             "(default: digits, or a ticket's own).",
             rich_help_panel=WHAT,
         ),
@@ -39,7 +39,7 @@ class Pairs:
     models: Annotated[
         str,
         typer.Option(
-            "--models", "--model", help="Names from [bold]fastglt models[/], commas between.", rich_help_panel=WHAT
+            "--models", "--model", help="Names from [bold]fastglt models[/], comma-separated.", rich_help_panel=WHAT
         ),
     ] = "gcn"
     graph_sparsity: Annotated[
@@ -49,7 +49,7 @@ class Pairs:
         float, typer.Option(help="Share of weights to remove, in [0, 1).", rich_help_panel=WHAT)
     ] = 0.9
     hidden: Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=WHAT)] = 512
-    seed: Annotated[int, typer.Option(help="Decides Θ0 and training noise.", rich_help_panel=WHAT)] = 0
+    seed: Annotated[int, typer.Option(help="Random seed (initial weights, dropout).", rich_help_panel=WHAT)] = 0
     directed: Annotated[
         bool, typer.Option("--directed", help="Do not symmetrise a graph from files.", rich_help_panel=WHAT)
     ] = False

@@ -48,7 +48,7 @@ def print_metrics(metrics: Mapping[str, Any]) -> None:
     label = f"test {title_of(metrics['metric'])}"
     dense, *second = (percent(metrics[f"{twin}_test"]) for twin in twins)
     table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]), *second)
-    table.add_row(f"{label}, alone from Θ0", dense, percent(metrics["isolated_test"]), *second)
+    table.add_row(f"{label}, retrained from initial weights", dense, percent(metrics["isolated_test"]), *second)
     table.add_row("edges", f"{metrics['edges_total']:,}", _kept(metrics["edges_kept"], metrics["edges_total"]))
     table.add_row(
         "weights", f"{metrics['weights_total']:,}", _kept(metrics["weights_kept"], metrics["weights_total"])
@@ -73,7 +73,7 @@ def _second_sentence(metrics: Mapping[str, Any]) -> str:
     search, isolated = (_WINS[metrics[f"winning_{run}_distilled"]] for run in ("search", "isolated"))
     return (
         f"Against a dense network that was taught in the same way, the ticket {search} at the end of the search "
-        f"and {isolated} trained alone."
+        f"and {isolated} when retrained from initial weights."
     )
 
 
@@ -81,7 +81,7 @@ def _sentence(metrics: Mapping[str, Any]) -> str:
     search, isolated = (_WINS[metrics[f"winning_{run}"]] for run in ("search", "isolated"))
     return (
         f"By the plain rule (test score at least dense, one seed) the ticket {search} at the end of the search "
-        f"and {isolated} trained alone from Θ0."
+        f"and {isolated} when retrained from initial weights."
     )
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _MOST = 1 << 24  # bytes of a run.json
 OwnSplitSeed = Annotated[
-    int | None, typer.Option("--split-seed", help="Decides a split that is not given (default: as in run.json).")
+    int | None,
+    typer.Option("--split-seed", help="Seed of the random split, if the data has none (default: as in run.json)."),
 ]
 
 

@@ -40,7 +40,7 @@ def compare(
         graph_sparsity: The share of edges to remove, or several.
         weight_sparsity: The share of weights, paired with those of edges; one alone goes with all.
         seeds: Random seeds (initial weights, dropout); also as text, ``"0-4"``.
-        split_seed: Decides a split that is not given.
+        split_seed: Seed of the random split, if the data has none.
         budget: Epochs, learning rate and weight decay: a `Budget`, or what differs from the default, such as
             ``{"denoise_epochs": 100, "lr": 0.01}``. The default is the paper's for the dataset and the model.
         distill: The weight of the dense network's teaching in the loss, for distilled tickets.

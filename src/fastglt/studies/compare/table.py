@@ -25,8 +25,8 @@ _HEADINGS_DISTILLED = (
     *_COSTS,
 )
 _NOTE = (
-    "n: seeds · dense, search (at its end), isolated (alone from Θ0): {metric} of the test nodes in %, "
-    "mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
+    "n: seeds · dense, search (at its end), isolated (retrained from initial weights): {metric} of the test nodes "
+    "in %, mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
 )
 _VERDICT = (
     "verdict, search/isolated: non-inferior (a paired test over seeds rules out a loss of {margin} or more, "

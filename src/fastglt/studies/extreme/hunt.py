@@ -24,7 +24,7 @@ class Question:
 
     method: str
     rule: str  # plain: mean at least the dense mean; non-inferior: shown to be no worse than the margin
-    score: str  # search: at its end; isolated: alone from Θ0
+    score: str  # search: at its end; isolated: retrained from initial weights
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:

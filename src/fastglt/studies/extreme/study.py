@@ -48,7 +48,7 @@ def extreme(
         weight_sparsity: The share of weights, likewise (default: bisect from 0.99, or 0 while edges vary). Several
             of both give the front of both.
         rules: plain (mean at least dense) and non-inferior (shown to be no worse than the margin).
-        scores: search (at its end) and isolated (alone from Θ0).
+        scores: search (at its end) and isolated (retrained from initial weights).
         seeds: Those that choose; also as text, ``"0-4"``.
         fresh_seeds: Those that confirm (default: as many, after the last that chooses); ``()``: do not confirm.
         margin: How much worse than dense still counts as equal.
