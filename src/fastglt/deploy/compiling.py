@@ -36,10 +36,21 @@ def compile_ticket(
 ) -> Predictor:
     """A predictor that gives what the ticket's trained network gives on its pruned graph, faster.
 
-    `model` is the user's model that the ticket was found with, if it is none of ours. It runs on the smaller graph,
-    its linear layers with what is left of their weights; so does a backbone that has no program.
-    `layout` "fastest" tries a few out on these very numbers; an earlier predictor's `layouts`, or one name for all
-    of them, are taken without trials.
+    >>> import fastglt
+    >>> fast = fastglt.compile_ticket(ticket, data)  # doctest: +SKIP
+    >>> fast.predict([0, 5])  # the classes of two nodes  # doctest: +SKIP
+
+    A user's model runs on the smaller graph, its linear layers with what is left of their weights; so does a
+    backbone that has no program.
+
+    Args:
+        ticket: The ticket.
+        data: The data that it was found on.
+        model: The user's model that it was found with, if it is none of ours.
+        layout: "fastest" tries a few out on these very numbers; an earlier predictor's `layouts`, or one name for
+            all of them, are taken without trials.
+        other_graph: Whether a graph that is not the ticket's own is let in.
+        device: cpu, cuda, ….
     """
     check_kind(data)
     x, graph = Features(features_of(data).clone()), Graph.from_data(data, directed=ticket.directed)

@@ -246,18 +246,32 @@ def evaluate(
     device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Verdict:
-    """Train dense and ticket in isolation from the ticket's Θ0, once per seed of training noise.
+    """Is it a winning ticket? Dense network and ticket are trained from the same Θ0, once for each seed.
 
-    `model` is the user's model the ticket was found with, or None for one of fastglt's backbones. The
-    metric is the ticket's unless another is named. With `fresh_init` every seed brings a Θ0 of its own, the same
-    for dense and ticket; a user's model needs `reset_parameters` for that. A distilled ticket is taught by the
-    dense network of the same seed, and its verdict has a second one in `distilled`, against a dense network that
-    was taught as well.
+    >>> import fastglt
+    >>> verdict = fastglt.evaluate(ticket, model, data, seeds=range(10))  # doctest: +SKIP
+    >>> print(verdict)  # who wins, by how much, how surely  # doctest: +SKIP
+
+    A distilled ticket is taught by the dense network of the same seed, and its verdict has a second one in
+    `distilled`, against a dense network that was taught as well.
+
+    Args:
+        ticket: The ticket.
+        model: The user's model that it was found with; None for one of fastglt's backbones.
+        data: The data that it was found on.
+        seeds: Random seeds of the trainings (dropout).
+        margin: How much worse than dense still counts as equal, as a fraction.
+        level: How often a ticket that is worse by the margin may pass.
+        fresh_init: Whether each seed brings initial weights of its own, the same for dense and ticket; a user's
+            model needs `reset_parameters` for that.
+        metric: How it is scored (default: as in the search).
+        other_graph: Whether a graph that is not the ticket's own is let in.
+        device: cpu, cuda, ….
+        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
     """
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
-    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=ticket.directed).to(
-        device
-    )
+    metric = metric or ticket.config["metric"]
+    task = ticket.task.from_data(data, metric=metric, directed=ticket.directed).to(device)
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
     return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)

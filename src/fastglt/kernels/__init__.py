@@ -175,7 +175,10 @@ def use_table(chosen: Table) -> Iterator[None]:
 
 
 def set_threads(count: int) -> None:
-    """Use `count` threads for PyTorch and for the compiled kernels."""
+    """Use so many threads for PyTorch and for the compiled kernels.
+
+    >>> set_threads(1)
+    """
     import numba
 
     numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))

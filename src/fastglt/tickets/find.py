@@ -77,22 +77,38 @@ def find_ticket(
 ) -> Ticket:
     """Find a graph lottery ticket.
 
-    `model` is one of fastglt's backbones, its name ("gcn", "gin", "gat", or ``module:Class`` of your own), or any
-    PyG model; the model and the data are left as they are. Its current weights are Θ0. A backbone that is named has
-    `hidden` units and its own `model_options`, such as ``{"heads": 4}``. `options` are the method's own, such as
-    ``swap_fraction=0.2``. With ``isolated=False`` the ticket is not retrained from Θ0 afterwards, which
-    halves the time and leaves its isolated scores out.
+    >>> import fastglt
+    >>> ticket = fastglt.find_ticket("gcn", data, graph_sparsity=0.2, weight_sparsity=0.9)  # doctest: +SKIP
+    >>> ticket.scores["search_test"], ticket.scores["isolated_test"]  # doctest: +SKIP
 
-    `budget` is a `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``. Defaults are
-    those of `fastglt find`: on the paper's graphs (Cora, CiteSeer, PubMed), with one of fastglt's backbones, the
-    paper's budget and the options that the method was published with. What you give wins.
-
-    With ``distill=1.0`` the ticket is a distilled one: the dense network is trained first, from the same Θ0, and
-    what it says about every node teaches search and isolation, with that weight in the loss; `evaluate` then
-    compares with the plain dense network and with one that was taught in the same way.
+    The model and the data are left as they are. Without a word about them, budget and options are those of
+    `fastglt find`: on the paper's graphs (Cora, CiteSeer, PubMed), with one of fastglt's backbones, the paper's
+    budget and the options that the method was published with.
 
     PyTorch's random numbers belong to the whole process: run several searches at a time in processes, not in
     threads, and start these anew (multiprocessing's "spawn" or "forkserver"), as threads do not survive a fork.
+
+    Args:
+        model: Any PyG model, whose current weights are Θ0; or one of fastglt's backbones, as it is or by name
+            ("gcn", "gin", "gat", ``module:Class`` of your own).
+        data: A PyG `Data` with x, edge_index, y and the masks of a split.
+        graph_sparsity: The share of edges to remove.
+        weight_sparsity: The share of weights to remove.
+        method: A name from `fastglt methods`, or ``module:Class`` of your own.
+        seed: Random seed (initial weights of a backbone that is named, dropout).
+        budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
+        hidden: Width of the hidden layer of a backbone that is named.
+        model_options: Other options of such a backbone, such as ``{"heads": 4}``.
+        task: What is predicted: a name, or a class that extends `Task`.
+        metric: How it is scored (default: the task's first).
+        directed: Whether each direction of an edge is pruned on its own (default: if the data is directed).
+        isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
+        prunable: The names of the parameters to prune, of a PyG model (default: every weight matrix).
+        distill: The weight of a teacher in the loss: the dense network is trained first, and what it says about all
+            nodes teaches the search and the ticket alone (default: no teacher).
+        device: cpu, cuda, ….
+        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
+        options: The method's own options, such as ``swap_fraction=0.2``.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     lookup(method)  # a mistake is better told before the data is read

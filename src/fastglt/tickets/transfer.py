@@ -73,8 +73,25 @@ def transfer_ticket(
 ) -> Ticket:
     """A ticket for another model, or other data, with the masks of one that was found before.
 
+    >>> import fastglt
+    >>> other = fastglt.transfer_ticket(ticket, "gat", data)  # doctest: +SKIP
+    >>> other.scores["isolated_test"]  # doctest: +SKIP
+
     The edge mask goes along on the same graph, a weight mask where a matrix has the same name and shape. The new
-    ticket is trained once, alone from the model's own initial weights; `evaluate` judges it like any other.
+    ticket is trained once, from the model's own initial weights; `evaluate` judges it like any other.
+
+    Args:
+        ticket: Whose masks are taken.
+        model: The other model: a PyG model, a backbone, or a backbone's name.
+        data: The other data, or the same.
+        seed: Random seed (initial weights of a backbone that is named, dropout).
+        budget: Epochs, learning rate and weight decay.
+        hidden: Width of the hidden layer of a backbone that is named.
+        model_options: Other options of such a backbone.
+        metric: How it is scored (default: as in the ticket's search).
+        directed: Whether each direction of an edge counts on its own (default: if the data is directed).
+        device: cpu, cuda, ….
+        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
     """
     task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=directed).to(device)
     network = as_network(model, task, hidden=hidden, seed=seed, options=model_options, soft_edges=False)
