@@ -22,7 +22,7 @@ def test_found_and_shown(find: Cli, cli: Cli, tmp_path: Path, store: Path) -> No
     plain = find("--quiet", "--json", "--out", tmp_path / "plain").document
     told = find("--distill", "--distill-weight", "0.5", "--out", tmp_path / "run")
     assert told.code == 0, told.err
-    assert "fastglt, distilled · seed 0" in told.out
+    assert "fastglt, distilled · seed 0" in " ".join(told.out.split())
     assert "dense distilled" in told.out
     assert "Against a dense network that was taught in the same way, the ticket" in " ".join(told.out.split())
     assert "teacher: epoch 16/16" in told.err

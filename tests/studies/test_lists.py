@@ -35,7 +35,7 @@ def test_seeds_that_are_none_are_refused(seeds: list[int], message: str) -> None
 
 
 def test_sparsities_that_are_none_are_refused() -> None:
-    with pytest.raises(InputError, match="graph_sparsity must be numbers"):
+    with pytest.raises(InputError, match="graph_sparsity must be comma-separated numbers"):
         read_pairs(["much"], 0.5)  # type: ignore[list-item]
     with pytest.raises(InputError, match="graph_sparsity must name at least one"):
         read_pairs([], 0.5)
