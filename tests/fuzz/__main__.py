@@ -53,8 +53,8 @@ def main(count: int, seconds: float) -> int:
         )
     print(f"{tried:,} files; peak memory {peak_memory() / 2**20:.0f} MB, {before / 2**20:.0f} MB before the first")
     for name, tally in tallies.items():
-        for crash in tally.crashes:
-            print(f"\n{name}\n{crash}", file=sys.stderr)
+        for flaw in tally.flaws:
+            print(f"\n{name}\n{flaw}", file=sys.stderr)
     return min(1, bad)
 
 

@@ -40,7 +40,7 @@ class Tally:
     different: int = 0  # read, and something else
     crashed: int = 0
     seconds: float = 0.0
-    crashes: list[str] = field(default_factory=list)  # the first few
+    flaws: list[str] = field(default_factory=list)  # the first few
 
     def count(self, subject: Subject, content: bytes) -> None:
         """Try one file."""
@@ -51,18 +51,21 @@ class Tally:
             self.refused += 1
             if not str(error):
                 self.note(content, "refused without a word")
+                self.crashed += 1
         except Exception:
             self.note(content, traceback.format_exc())
+            self.crashed += 1
         else:
             self.unchanged += same
             self.different += not same
+            if not same:
+                self.note(content, "it was read, and taken for something else")
 
     def note(self, content: bytes, what: str) -> None:
-        """Keep a crash with the file that causes it."""
-        self.crashed += 1
-        if len(self.crashes) < 3:
+        """Keep what went wrong with the file that causes it."""
+        if len(self.flaws) < 3:
             packed = base64.b64encode(zlib.compress(content, 9)).decode()
-            self.crashes.append(f"{what}\nthe file, for zlib.decompress(base64.b64decode(…)): {packed}")
+            self.flaws.append(f"{what}\nthe file, for zlib.decompress(base64.b64decode(…)): {packed}")
 
 
 def try_files(

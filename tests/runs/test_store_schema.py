@@ -97,6 +97,29 @@ def test_nothing_is_added_to_what_cannot_be_told_whole(store: Store, change: str
         store.record(entry(9))
 
 
+def test_a_digest_of_all_rows_that_damage_has_made_null_is_noticed(store: Store) -> None:
+    with raw(store.path) as file:
+        (whole,) = file.execute("SELECT digest FROM whole").fetchone()
+    content = store.path.read_bytes()
+    text_of_64 = b"\x81\x0d" + whole.encode()
+    assert text_of_64 in content
+    store.path.write_bytes(content.replace(text_of_64, b"\x00\x0d" + whole.encode()))
+    with raw(store.path) as file:
+        assert file.execute("SELECT digest FROM whole").fetchone() == (None,)
+    with pytest.raises(InputError, match="rows are lost, or twice there"):
+        store.rows()
+
+
+def test_an_index_that_leads_to_another_run_is_noticed(store: Store) -> None:
+    """The number of a row stands behind its key in the index, which SQLite takes at its word."""
+    key = entry(2).key.encode()
+    content = bytearray(store.path.read_bytes())
+    content[content.index(key + b"\x03") + len(key)] = 2
+    store.path.write_bytes(content)
+    with pytest.raises(InputError, match="row 2: its digest does not match"):
+        store.find(entry(2).key)
+
+
 def test_other_tables_are_no_store(store: Store) -> None:
     for change in (
         "CREATE TRIGGER later AFTER INSERT ON runs BEGIN DELETE FROM runs; END",

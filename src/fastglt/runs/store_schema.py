@@ -149,8 +149,10 @@ def together(digests: Sequence[str]) -> str:
 
 def recorded_whole(file: sqlite3.Connection) -> str | None:
     """The digest of all rows that have one; None in a store of version 1."""
-    found = file.execute("SELECT digest FROM whole").fetchall() if version_of(file) > 1 else [(None,)]
-    return found[0][0] if len(found) == 1 else "damaged"
+    if version_of(file) == 1:
+        return None
+    found = file.execute("SELECT digest FROM whole").fetchall()
+    return found[0][0] if len(found) == 1 and isinstance(found[0][0], str) else "damaged"
 
 
 def read_row(values: Values, digest: str | None) -> dict[str, Any]:
