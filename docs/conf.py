@@ -17,7 +17,7 @@ author = "The fastglt developers"
 copyright = author
 release = version = fastglt.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
 suppress_warnings = ["misc.highlighting_failure"]  # JSON with an … in it
 
