@@ -96,8 +96,10 @@ class Experiment:
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
 
-        What it shares with another one that differs in method, targets, budget or seed alone is taken from there.
+        What it shares with another one that differs in method, targets, budget or seeds alone is taken from there.
         """
+        if like is not None and like.experiment.split_seed != self.split_seed:
+            like = None
         if like is None:
             dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
             task = self._prepare_task(dataset)

@@ -25,7 +25,7 @@ _HEADINGS_DISTILLED = (
     *_COSTS,
 )
 _NOTE = (
-    "n: seeds · dense, search (at its end), isolated (retrained from initial weights): {metric} of the test nodes "
+    "n: {runs} · dense, search (at its end), isolated (retrained from initial weights): {metric} of the test nodes "
     "in %, mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
 )
 _VERDICT = (
@@ -66,7 +66,9 @@ def print_rounds(document: Mapping[str, Any], console: Console) -> None:
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     """What the columns mean, and the flags that are there."""
-    yield _NOTE.format(metric=title_of(document["metric"]))
+    splits = len(document.get("split_seeds", ()))
+    runs = f"runs, {len(document['seeds'])} seeds on each of {splits} splits" if splits else "seeds"
+    yield _NOTE.format(runs=runs, metric=title_of(document["metric"]))
     verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
     if verdicts:
         yield _VERDICT.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
