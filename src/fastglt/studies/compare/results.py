@@ -13,6 +13,7 @@ from fastglt.methods.parts.schedules import kept_count
 from fastglt.report.tables import as_plain_text
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
+from fastglt.studies.compare.between import between_methods
 from fastglt.studies.compare.table import print_cells
 from fastglt.tickets.phases import DENSE, DISTILLED
 
@@ -61,7 +62,7 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Everything as plain values: fractions, not per cent."""
-        first = self._runs[0].experiment
+        first, cells = self._runs[0].experiment, self.cells()
         return {
             "dataset": first.dataset,
             "model": first.model_name,
@@ -71,7 +72,8 @@ class Comparison:
             **self._splits,
             "seeds": list(dict.fromkeys(run.experiment.seed for run in self._runs)),
             "out": str(self._runs[0].folder.parent),
-            "cells": self.cells(),
+            "cells": cells,
+            "between_methods": between_methods(cells),
             "failures": self.failures,
         }
 
