@@ -142,8 +142,10 @@ def test_another_graph_or_other_features(ticket: Ticket) -> None:
 
 def test_the_metric_is_the_tickets(ticket: Ticket) -> None:
     by_auc = replace(ticket, config={**ticket.config, "metric": "roc_auc"})
-    with pytest.raises(InputError, match="roc_auc needs two classes"):
-        evaluate(by_auc, None, toy_data(), seeds=[0])
+    data = toy_data()
+    data.y = torch.where(data.val_mask, 1, data.y)
+    with pytest.raises(InputError, match=r"roc_auc needs .* among the val nodes"):
+        evaluate(by_auc, None, data, seeds=[0])
     assert evaluate(by_auc, None, toy_data(), seeds=[0], metric="accuracy").seeds == (0,)
 
 

@@ -38,7 +38,7 @@ class Dataset:
 
     name: str
     tensors: dict[str, Tensor]  # x may be sparse, in compressed rows
-    metric: str  # "accuracy" or "roc_auc"
+    metric: str  # the name of one, as in `fastglt.tasks.metrics`
     names: Names | None = None  # where nodes and classes are more than numbers
 
     @cached_property
