@@ -160,10 +160,17 @@ class Prepared:
             **self.task.digests,
             **self._task_settings,
             **self.network.identity,
+            **self._edge_values,
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
         }
+
+    @property
+    def _edge_values(self) -> dict[str, Any]:
+        """A digest of the edge weights, where the network reads them."""
+        digest = self.task.graph.values_fingerprint if self.network.reads_edge_values else None
+        return {} if digest is None else {"edge_values": digest}
 
     @property
     def _task_settings(self) -> dict[str, Any]:

@@ -218,6 +218,21 @@ def graph_file(path: Path, **changes: Array) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("default::fastglt.tickets.networks.UnusedWeightsWarning")
+def test_edge_weights_that_are_not_used_are_told_in_one_line(cli: Cli, tmp_path: Path) -> None:
+    arrays = {
+        "edge_index": [[0, 1, 2], [1, 2, 3]],
+        "x": np.eye(9),
+        "y": np.arange(9) % 3,
+        "edge_weight": [1.0, 2, 3],
+    }
+    np.savez(tmp_path / "mine.npz", **arrays)  # type: ignore[arg-type]
+    told = cli("find", "--dataset", tmp_path / "mine.npz", "--hidden", 4, "--dry-run", "--json")
+    assert told.document["edges"] == 3
+    assert told.err.startswith("warning: gcn takes no edge weights: ")
+    assert told.err.count("\n") == 1
+
+
 @pytest.mark.parametrize(("metric", "title"), [("macro-f1", "macro-F1"), ("roc-auc", "ROC-AUC")])
 def test_every_command_calls_a_metric_by_its_name(
     find: Cli, cli: Cli, tmp_path: Path, metric: str, title: str
