@@ -24,6 +24,7 @@ from torch_geometric.nn import GCNConv
 from fastglt import InputError, MachineError, compile_ticket
 from fastglt.deploy import Predictor
 from fastglt.deploy.exports import FORMATS, Format, arrays, export
+from fastglt.deploy.exports.pyg_folder import _module
 from fastglt.graphs.graph import Graph
 from tests.deploy.test_predictor import backbone, frozen, graphs, word_features
 from tests.helpers import house, randn
@@ -115,6 +116,27 @@ def test_a_pyg_folder_has_whole_weights_and_the_pruned_graph(tmp_path: Path) -> 
     assert data["edge_index"].shape == (2, 2 * 7 + 7)  # seven edges both ways, a self-loop at each node
     assert data["edge_weight"].shape == (21,)
     torch.testing.assert_close(data["x"], predictor.x.dense)
+
+
+def test_a_pyg_folder_has_labels_and_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded by name, by path, or from where the file is, the model scores as the search has told."""
+    data = toy_data()
+    ticket = quick_ticket("gcn", data, isolated=False)
+    predictor = compile_ticket(ticket, data, layout="whole rows")
+    export(predictor, tmp_path / "out", to="pyg")
+    monkeypatch.chdir(tmp_path)
+    with _module(Path("out/model.py").absolute()) as module:
+        for arguments in ((), ("out",), (Path("out"),)):
+            model, found = module.load(*arguments)
+            assert (found.num_nodes, found.num_features) == (data.num_nodes, data.num_features)
+            for name in ("y", "train_mask", "val_mask", "test_mask"):
+                assert torch.equal(found[name], data[name])
+            classes = model(found.x, found.edge_index, found.edge_weight).argmax(1)
+            right = (classes == found.y)[found.test_mask].double().mean()
+            assert float(right) == pytest.approx(ticket.scores["search_test"])
+    new = predictor.with_nodes(data.x[:1], torch.tensor([[data.num_nodes], [0]]))
+    export(new, tmp_path / "grown", to="pyg")
+    assert "y" not in load_file(tmp_path / "grown" / "data.safetensors"), "nobody knows the new node's"
 
 
 def test_deeper_gin_has_no_arrays(tmp_path: Path) -> None:
