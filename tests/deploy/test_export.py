@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
+import fastglt
 from fastglt import InputError, MachineError, compile_ticket
 from fastglt.deploy import Predictor
 from fastglt.deploy.exports import FORMATS, Format, arrays, export
@@ -49,6 +51,18 @@ def example(name: str, *, scored: bool = True, directed: bool = False, **more: A
     graph = house(directed=directed)
     score = randn(graph.num_edges, seed=4).sigmoid() if scored else None
     return frozen(backbone(name, 9, **more), graph, word_features(7, 9, 1), score, "dense")
+
+
+def assert_no_folder_of_this_machine(path: Path) -> None:
+    """Neither the sources' folder nor the libraries', the home folder, the current one or that of the file."""
+    contents = [path.read_bytes()]
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            contents += [archive.read(name) for name in archive.namelist()]
+    code = {Path(fastglt.__file__).parents[1], Path(torch.__file__).parents[1], Path(__file__).parents[1]}
+    folders = {*code, Path(sys.prefix), Path.home(), Path.cwd(), path.parent}
+    for content in contents:
+        assert not [str(folder) for folder in folders if f"{folder}/".encode() in content]
 
 
 @st.composite
@@ -232,6 +246,8 @@ def test_a_found_ticket_in_every_format(tmp_path: Path) -> None:
         done = export(predictor, tmp_path / f"ticket{chosen.suffix}", to=name)
         assert done.max_difference < 1e-5
         assert all(Path(path).stat().st_size == size for path, size in done.files.items())
+        for path in done.files:
+            assert_no_folder_of_this_machine(Path(path))
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -243,8 +259,10 @@ def test_a_users_model_as_a_program(tmp_path: Path, name: str, loops: bool) -> N
     before = expected(predictor)
     assert export(predictor, tmp_path / "a.pt2", to="torch").max_difference < 1e-5
     assert torch.equal(expected(predictor), before)  # the model that was given is as it was
+    assert_no_folder_of_this_machine(tmp_path / "a.pt2")
     if loops:
         assert export(predictor, tmp_path / "a.onnx", to="onnx").max_difference < 1e-5
+        assert_no_folder_of_this_machine(tmp_path / "a.onnx")
 
 
 class Peeking(torch.nn.Module):
