@@ -31,7 +31,7 @@ from fastglt.cli.commands import (
 )
 from fastglt.errors import FastGLTError
 from fastglt.report.tables import plain
-from fastglt.system.process import is_out_of_memory
+from fastglt.system.process import is_out_of_memory, refuse_numba_settings
 from fastglt.system.terminal import write_anyhow
 
 app = typer.Typer(
@@ -106,6 +106,7 @@ def main() -> None:
     """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
     write_anyhow(sys.stdout)
     try:
+        refuse_numba_settings()
         app()
     except FastGLTError as error:
         _fail(str(error), error.exit_code)

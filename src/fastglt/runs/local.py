@@ -19,6 +19,7 @@ from fastglt.methods import lookup
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import STOPPED, Run
 from fastglt.system.plugins import is_ours
+from fastglt.system.process import safe_path
 from fastglt.system.storage import disk_errors
 
 _LOOK_EVERY = 0.05  # seconds
@@ -68,7 +69,7 @@ class _Process:
         server.set_forkserver_preload(["fastglt.runs.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
         self._process = server.Process(target=_start, args=(run.job(**job_settings), theirs, str(self._log)))
-        with _main_module_hidden():
+        with _main_module_hidden(), safe_path():
             self._process.start()
         theirs.close()
 

@@ -1,14 +1,19 @@
-"""How a fastglt process uses the machine's memory, and how it runs out of it."""
+"""What a fastglt process takes from its machine: memory, and how it runs out of it; modules, and from where."""
 
 import contextlib
 import ctypes
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
+
+from fastglt.errors import InputError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 30
 _NO_LIMIT = 1 << 62
+_SAFE_PATH = "PYTHONSAFEPATH"
+_NUMBA_SETTINGS = ".numba_config.yaml"
 
 
 def keep_freed_memory() -> None:
@@ -59,3 +64,24 @@ def is_out_of_memory(error: BaseException) -> bool:
         or "DefaultCPUAllocator" in str(error)
         or type(error).__name__ == "OutOfMemoryError"
     )
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Python processes that begin meanwhile do not look for modules in the current folder."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def refuse_numba_settings() -> None:
+    """numba takes settings from a file in the current folder, and among them where it loads machine code from."""
+    if os.path.lexists(_NUMBA_SETTINGS):
+        rule = f"the current folder must not have numba's {_NUMBA_SETTINGS}, which can name code to run"
+        raise InputError(f"{rule} (got '{os.path.abspath(_NUMBA_SETTINGS)}'); set NUMBA_… variables instead")
