@@ -134,6 +134,43 @@ def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
     assert [outcome.metrics is not None for outcome in outcomes] == [True, True]
 
 
+def test_what_a_run_warns_of_is_not_lost(tmp_path: Path) -> None:
+    """A damaged checkpoint, in a process whose log goes when it is through."""
+    run = next(run for run in runs_of(tmp_path / "out", experiment()) if run.is_dense)
+    with RunFolder(run.folder, run.settings).open():
+        pass
+    (run.folder / "checkpoint").mkdir()
+    (run.folder / "checkpoint" / "dense.part").write_bytes(b"damaged")
+    (outcome,) = engine_of(tmp_path, 1).run([run])
+    assert (outcome.reason, outcome.metrics) == ("", run.result())
+    (warning,) = outcome.warnings
+    assert warning.startswith(f"'{run.folder}/checkpoint/dense.part' is damaged (")
+    assert warning.endswith("; the dense phase is done again from its beginning")
+    assert not (tmp_path / "logs").exists()
+
+
+WARNS = """
+import sys
+from fastglt.methods.random import RandomPruning
+from fastglt.system.terminal import warn
+
+class Warns(RandomPruning):
+    name = "warns"
+    summary = "for tests"
+
+    def begin(self, training):
+        warn("first\\x1b[2J")
+        sys.exit("\\x1b[31m[red]boom")
+"""
+
+
+def test_reasons_are_text_and_warnings_are_no_part_of_them(tmp_path: Path, own_module: OwnModule) -> None:
+    own_module("warns", WARNS)
+    runs = [run for run in runs_of(tmp_path / "out", experiment("warns:Warns")) if not run.is_dense]
+    (outcome,) = engine_of(tmp_path, 1).run(runs)
+    assert (outcome.reason, outcome.warnings) == (r"\x1b[31m[red]boom", [r"first\x1b[2J"])
+
+
 def test_a_stop_that_comes_with_the_last_run_still_stops(tmp_path: Path) -> None:
     engine = engine_of(tmp_path, 1)
     outcomes = engine.run(runs_of(tmp_path, experiment())[:1])

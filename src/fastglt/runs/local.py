@@ -10,6 +10,7 @@ import time
 import types
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from fastglt.runs.plan import STOPPED, Run
 from fastglt.system.plugins import is_ours
 from fastglt.system.process import safe_path
 from fastglt.system.storage import disk_errors
+from fastglt.system.terminal import WARNING, safe, warn
 
 _LOOK_EVERY = 0.05  # seconds
+_WARNINGS_KEPT = 100  # of one run
 
 
 class LocalEngine:
@@ -89,16 +92,18 @@ class _Process:
     def outcome(self) -> Outcome | None:
         """How the run ended; None if it was stopped, to go on another time."""
         self.ask_to_stop()  # closes the pipe
-        code = self._process.exitcode or 0
+        code, warnings = self._process.exitcode or 0, _warnings(self._log)
         if code not in (0, STOPPED):
-            return Outcome(run=self._run, reason=_reason(code, self._log))
+            return Outcome(run=self._run, reason=_reason(code, self._log), warnings=warnings)
         self._log.unlink(missing_ok=True)
         if code == STOPPED:
+            for message in warnings:  # the run that goes on from here will not see it again
+                warn(f"{self._run.name}: {message}")
             return None
         try:
-            return Outcome(run=self._run, metrics=self._run.result())
+            return Outcome(run=self._run, metrics=self._run.result(), warnings=warnings)
         except FastGLTError as error:
-            return Outcome(run=self._run, reason=str(error))
+            return Outcome(run=self._run, reason=safe(error), warnings=warnings)
 
 
 @contextlib.contextmanager
@@ -159,6 +164,16 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def _warnings(log: Path) -> list[str]:
+    """What a process has warned of, a line for each; of very many the first."""
+    try:
+        with log.open(errors="replace") as lines:
+            told = (safe(line.removeprefix(WARNING).rstrip()) for line in lines if line.startswith(WARNING))
+            return list(islice(told, _WARNINGS_KEPT))
+    except OSError:
+        return []
+
+
 def _reason(code: int, log: Path) -> str:
     """Why a process failed: the signal that ended it, or the last thing it said."""
     if code < 0:
@@ -167,8 +182,9 @@ def _reason(code: int, log: Path) -> str:
         return "it was killed, as it is when memory runs out; try fewer --jobs or a smaller --hidden"
     if code < 0:
         return f"it was ended by {signal.Signals(-code).name}"
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    text = log.read_text(errors="replace") if log.exists() else ""
+    lines = [line for line in text.strip().splitlines() if not line.startswith(WARNING)]
     if len(lines) > 1:
-        return f"{lines[-1]} (see '{log}')"
+        return f"{safe(lines[-1])} (see '{log}')"
     log.unlink(missing_ok=True)
-    return lines[0] if lines else f"it ended with exit code {code}"
+    return safe(lines[0]) if lines else f"it ended with exit code {code}"
