@@ -5,11 +5,13 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fastglt.errors import MachineError
 from fastglt.methods import Budget
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.run_folder import RunFolder
@@ -187,6 +189,17 @@ def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
     outcomes.close()  # type: ignore[attr-defined]
     with RunFolder(runs[-1].folder, runs[-1].settings).open() as finished:  # its lock is free again
         assert finished is None
+
+
+def test_a_server_of_processes_that_is_gone_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = runs_of(tmp_path / "out", experiment())[:1]
+    assert [outcome.reason for outcome in engine_of(tmp_path, 1).run([run])] == [""], "it is running now"
+    monkeypatch.setattr(forkserver._forkserver, "_forkserver_address", str(tmp_path / "gone"))
+    with pytest.raises(MachineError, match=r"no process for a run could be started .*the same command goes on"):
+        list(engine_of(tmp_path, 1).run([run]))
+    assert not (tmp_path / "logs").exists()
 
 
 # A command that has the same runs, at the same time.

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastglt.errors import FastGLTError, InputError
+from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.methods import lookup
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import STOPPED, Run
@@ -25,6 +25,7 @@ from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import WARNING, safe, warn
 
 _LOOK_EVERY = 0.05  # seconds
+_GO_ON = "try fewer --jobs; the same command goes on from where it was"
 _WARNINGS_KEPT = 100  # of one run
 
 
@@ -72,9 +73,15 @@ class _Process:
         server.set_forkserver_preload(["fastglt.runs.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
         self._process = server.Process(target=_start, args=(run.job(**job_settings), theirs, str(self._log)))
-        with _main_module_hidden(), safe_path():
-            self._process.start()
-        theirs.close()
+        try:
+            with _main_module_hidden(), safe_path():
+                self._process.start()
+        except (OSError, EOFError) as error:  # no process may be started, or the server was killed
+            self._log.unlink(missing_ok=True)
+            reason = getattr(error, "strerror", None) or "the process that starts others is gone"
+            raise MachineError(f"no process for a run could be started ({reason}); {_GO_ON}") from None
+        finally:
+            theirs.close()
 
     @property
     def has_ended(self) -> bool:
