@@ -31,6 +31,7 @@ fuzz: $(STAMP)
 
 kills: $(STAMP)
 	$(BIN)/python -m tests.kills
+	FASTGLT_LIMITS=12 $(BIN)/python -m pytest -q tests/cli/test_low_memory.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

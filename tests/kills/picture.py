@@ -39,8 +39,12 @@ def _plain(value: Any) -> Any:
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """In words, what two pictures differ in."""
-    return [
-        f"{name}: {one.get(name)!r:.600} became {other.get(name)!r:.600}"
-        for name in sorted({*one, *other})
-        if one.get(name) != other.get(name)
-    ]
+    changed = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+    return [f"{name}: {_change(one.get(name), other.get(name))}" for name in changed]
+
+
+def _change(one: Any, other: Any) -> str:
+    if isinstance(one, list) and isinstance(other, list):
+        gone, come = [part for part in one if part not in other], [part for part in other if part not in one]
+        return f"{gone!r:.600} gone, {come!r:.600} come, {len(one)} became {len(other)}"
+    return f"{one!r:.600} became {other!r:.600}"

@@ -91,12 +91,14 @@ def test_what_a_command_that_was_killed_has_left_goes(tmp_path: Path) -> None:
     run = next(run for run in runs_of(tmp_path / "out", experiment("fastglt", 0)) if run.is_dense)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    logs = [tmp_path / "logs" / f"{name}.txt" for name in (f"{run.folder.name}-{gone.pid}", f"other-{gone.pid}")]
+    names = (f"{run.folder.name}-{gone.pid}", f"empty-{gone.pid}", f"other-{gone.pid}", f"running-{os.getpid()}")
+    logs = [tmp_path / "logs" / f"{name}.txt" for name in names]
     logs[0].parent.mkdir()
     for log in logs:
-        log.touch()
+        log.write_text("" if log.stem.startswith(("empty", "running")) else "boom")
     assert [outcome.reason for outcome in engine_of(tmp_path, 1).run([run])] == [""]
-    assert list(logs[0].parent.iterdir()) == logs[1:], "that of another run may still be wanted"
+    left = "what another run has said may still be wanted, and the log of one that is running is"
+    assert sorted(logs[0].parent.iterdir()) == logs[2:], left
 
 
 def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: Path, own_module: OwnModule) -> None:

@@ -40,6 +40,7 @@ class LocalEngine:
     def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
         """Outcomes as they come in; KeyboardInterrupt if runs were stopped."""
         _refuse_what_only_this_process_has(runs)
+        _remove_logs(self.logs, "*", all_of_them=False)
         waiting, running, ended = deque(runs), list[_Process](), 0
         try:
             while running or (waiting and not self.stop):
@@ -150,15 +151,21 @@ def _begin_log(logs: Path, name: str) -> Path:
     """
     log = logs / f"{name}-{os.getpid()}.txt"
     with disk_errors(log, "write"):
-        for old in logs.glob(f"{glob.escape(name)}-*.txt"):
-            number = old.stem.rpartition("-")[2]
-            if number.isdecimal() and not _is_alive(int(number)):
-                old.unlink(missing_ok=True)
+        _remove_logs(logs, glob.escape(name), all_of_them=True)
         while True:
             logs.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 log.write_bytes(b"")
                 return log
+
+
+def _remove_logs(logs: Path, name: str, *, all_of_them: bool) -> None:
+    """Remove what commands that are no more have left: empty logs, or all of them."""
+    for old in logs.glob(f"{name}-*.txt"):
+        number = old.stem.rpartition("-")[2]
+        with contextlib.suppress(FileNotFoundError):
+            if number.isdecimal() and not _is_alive(int(number)) and (all_of_them or not old.stat().st_size):
+                old.unlink()
 
 
 def _is_alive(process: int) -> bool:
