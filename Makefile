@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS := $(VENV)/.docs-installed
 
-.PHONY: help demo test fuzz lint docs clean
+.PHONY: help demo test fuzz kills lint docs clean
 
 help:
 	@echo "make demo    find a graph lottery ticket on the bundled digits graph"
 	@echo "make test    check style and types, run all tests with coverage"
 	@echo "make fuzz    read a million damaged and hostile files (FASTGLT_FUZZ=N: as many as N)"
+	@echo "make kills   kill -9 commands 500 times, and compare with what nobody disturbs (FASTGLT_KILLS=N: N times)"
 	@echo "make lint    check style and types only"
 	@echo "make docs    build the pages and the API reference into docs/_build"
 	@echo "make clean   remove the virtual environment and caches"
@@ -27,6 +28,10 @@ test: $(if $(filter constraints.txt,$(CONSTRAINTS)),lint,$(STAMP))
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz
+
+kills: $(STAMP)
+	$(BIN)/python -m tests.kills
+	FASTGLT_LIMITS=12 $(BIN)/python -m pytest -q tests/cli/test_low_memory.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

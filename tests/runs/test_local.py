@@ -5,11 +5,13 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fastglt.errors import MachineError
 from fastglt.methods import Budget
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.run_folder import RunFolder
@@ -89,12 +91,14 @@ def test_what_a_command_that_was_killed_has_left_goes(tmp_path: Path) -> None:
     run = next(run for run in runs_of(tmp_path / "out", experiment("fastglt", 0)) if run.is_dense)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    logs = [tmp_path / "logs" / f"{name}.txt" for name in (f"{run.folder.name}-{gone.pid}", f"other-{gone.pid}")]
+    names = (f"{run.folder.name}-{gone.pid}", f"empty-{gone.pid}", f"other-{gone.pid}", f"running-{os.getpid()}")
+    logs = [tmp_path / "logs" / f"{name}.txt" for name in names]
     logs[0].parent.mkdir()
     for log in logs:
-        log.touch()
+        log.write_text("" if log.stem.startswith(("empty", "running")) else "boom")
     assert [outcome.reason for outcome in engine_of(tmp_path, 1).run([run])] == [""]
-    assert list(logs[0].parent.iterdir()) == logs[1:], "that of another run may still be wanted"
+    left = "what another run has said may still be wanted, and the log of one that is running is"
+    assert sorted(logs[0].parent.iterdir()) == logs[2:], left
 
 
 def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: Path, own_module: OwnModule) -> None:
@@ -134,6 +138,43 @@ def test_stopped_runs_go_on_another_time(tmp_path: Path) -> None:
     assert [outcome.metrics is not None for outcome in outcomes] == [True, True]
 
 
+def test_what_a_run_warns_of_is_not_lost(tmp_path: Path) -> None:
+    """A damaged checkpoint, in a process whose log goes when it is through."""
+    run = next(run for run in runs_of(tmp_path / "out", experiment()) if run.is_dense)
+    with RunFolder(run.folder, run.settings).open():
+        pass
+    (run.folder / "checkpoint").mkdir()
+    (run.folder / "checkpoint" / "dense.part").write_bytes(b"damaged")
+    (outcome,) = engine_of(tmp_path, 1).run([run])
+    assert (outcome.reason, outcome.metrics) == ("", run.result())
+    (warning,) = outcome.warnings
+    assert warning.startswith(f"'{run.folder}/checkpoint/dense.part' is damaged (")
+    assert warning.endswith("; the dense phase is done again from its beginning")
+    assert not (tmp_path / "logs").exists()
+
+
+WARNS = """
+import sys
+from fastglt.methods.random import RandomPruning
+from fastglt.system.terminal import warn
+
+class Warns(RandomPruning):
+    name = "warns"
+    summary = "for tests"
+
+    def begin(self, training):
+        warn("first\\x1b[2J")
+        sys.exit("\\x1b[31m[red]boom")
+"""
+
+
+def test_reasons_are_text_and_warnings_are_no_part_of_them(tmp_path: Path, own_module: OwnModule) -> None:
+    own_module("warns", WARNS)
+    runs = [run for run in runs_of(tmp_path / "out", experiment("warns:Warns")) if not run.is_dense]
+    (outcome,) = engine_of(tmp_path, 1).run(runs)
+    assert (outcome.reason, outcome.warnings) == (r"\x1b[31m[red]boom", [r"first\x1b[2J"])
+
+
 def test_a_stop_that_comes_with_the_last_run_still_stops(tmp_path: Path) -> None:
     engine = engine_of(tmp_path, 1)
     outcomes = engine.run(runs_of(tmp_path, experiment())[:1])
@@ -150,6 +191,17 @@ def test_leaving_early_kills_what_runs(tmp_path: Path) -> None:
     outcomes.close()  # type: ignore[attr-defined]
     with RunFolder(runs[-1].folder, runs[-1].settings).open() as finished:  # its lock is free again
         assert finished is None
+
+
+def test_a_server_of_processes_that_is_gone_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = runs_of(tmp_path / "out", experiment())[:1]
+    assert [outcome.reason for outcome in engine_of(tmp_path, 1).run([run])] == [""], "it is running now"
+    monkeypatch.setattr(forkserver._forkserver, "_forkserver_address", str(tmp_path / "gone"))
+    with pytest.raises(MachineError, match=r"no process for a run could be started .*the same command goes on"):
+        list(engine_of(tmp_path, 1).run([run]))
+    assert not (tmp_path / "logs").exists()
 
 
 # A command that has the same runs, at the same time.

@@ -47,6 +47,17 @@ def test_every_run_is_told_of(tmp_path: Path) -> None:
     assert lines[4] == "dense seed 0: validation: dense 25.00 %, 2.0 s; 1 left"
 
 
+def test_warnings_are_told_anyhow_and_nothing_is_obeyed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    class Warned(Made):
+        def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
+            yield Outcome(run=runs[0], reason="\x1b[2J", warnings=["one\x1b", "two"])
+
+    lines: list[str] = []
+    series(tmp_path, engine=Warned, tell=lines.append).run([experiment()])
+    assert lines[1:] == [r"dense seed 0: failed: \x1b[2J; 1 left"]
+    assert capfd.readouterr().err == "warning: dense seed 0: one\\x1b\nwarning: dense seed 0: two\n"
+
+
 def test_nothing_is_told_unless_somebody_asks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     series(tmp_path, engine=Made).run([experiment()])
     assert capfd.readouterr() == ("", "")

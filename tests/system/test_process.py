@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from fastglt.system.process import is_out_of_memory, peak_memory
+from fastglt.system.process import is_out_of_memory, peak_memory, what_ran_out
 
 MB = 2**20
 ASK = "from fastglt.system.process import peak_memory; print(peak_memory())"
@@ -47,6 +47,33 @@ def test_without_linux_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_errors_that_say_memory_is_used_up(error: BaseException, answer: bool) -> None:
     assert is_out_of_memory(error) is answer
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "not enough memory; try less or a smaller graph"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "not enough memory"),
+        (OSError(12, "Cannot allocate memory"), "not enough memory"),
+        (RuntimeError("can't start new thread"), "the machine allows no more threads or processes (ulimit -u)"),
+        (BlockingIOError(11, "Resource temporarily unavailable"), "the machine allows no more threads"),
+        (ValueError("cannot allocate memory, says a damaged file"), None),
+        (OSError(2, "No such file"), None),
+    ],
+)
+def test_what_the_machine_has_no_more_of_is_told(error: BaseException, told: str | None) -> None:
+    """Also where another error has come of it, as those of libraries do."""
+    other = KeyError("later")
+    other.__context__ = error
+    for seen in (error, other):
+        found = what_ran_out(seen)
+        assert found is None if told is None else found is not None and found.format("less").startswith(told)
+
+
+def test_a_circle_of_errors_has_an_end() -> None:
+    one, other = ValueError("one"), ValueError("other")
+    one.__context__, other.__cause__ = other, one
+    assert what_ran_out(one) is None
 
 
 def test_what_is_available_is_no_more_than_what_is_allowed() -> None:

@@ -43,7 +43,7 @@ def peaks(prepared: "Prepared", faster: str, note: Note = silent) -> dict[str, f
 
 def in_own_process(job: Job) -> int:
     """SteppedSearch one side in a process of its own; returns the most memory it had, in bytes."""
-    command = [sys.executable, "-m", "fastglt.bench.memory", json.dumps(job)]
+    command = [sys.executable, "-P", "-m", "fastglt.bench.memory", json.dumps(job)]  # nothing of the current folder
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGKILL:
         raise MachineError(f"not enough memory for the side of {job['side']}; try a smaller --hidden")

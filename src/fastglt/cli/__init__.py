@@ -32,7 +32,7 @@ from fastglt.cli.commands import (
 )
 from fastglt.errors import FastGLTError
 from fastglt.report.tables import plain
-from fastglt.system.process import is_out_of_memory
+from fastglt.system.process import Reserve, refuse_numba_settings, require_room, what_ran_out
 from fastglt.system.terminal import warn, write_anyhow
 
 app = typer.Typer(
@@ -69,7 +69,10 @@ app.add_typer(bench.app, name="bench")
 _add("tune", tune.tune, tune.EXAMPLES)
 
 _OUTPUT_FAILS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # closed, or full
-_NO_MEMORY = "not enough memory; try a smaller --hidden or a smaller graph"
+_LESS = "a smaller --hidden"
+_WITHOUT_TORCH = ("runs",)
+_HELP = {"--help"}
+_reserve: list[Reserve] = []
 
 
 def _version(wanted: bool) -> None:
@@ -89,6 +92,7 @@ def _use(places: str) -> None:
 
 @app.callback()
 def _main(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
     use: Annotated[
         str | None,
@@ -99,6 +103,8 @@ def _main(
         ),
     ] = None,
 ) -> None:
+    if context.invoked_subcommand not in _WITHOUT_TORCH and not _HELP.intersection(sys.argv):
+        require_room()
     if use:
         _use(use)
 
@@ -106,7 +112,9 @@ def _main(
 def main() -> None:
     """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
     write_anyhow(sys.stdout)
+    _reserve.append(Reserve())
     try:
+        refuse_numba_settings()
         with warnings.catch_warnings():
             warnings.showwarning = _tell
             app()
@@ -114,15 +122,22 @@ def main() -> None:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        _fail(_NO_MEMORY, 1)
-    except OSError as error:
-        if error.filename is not None or error.errno not in _OUTPUT_FAILS:
-            _fail(f"the machine refuses: {error}", 1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _fail(f"cannot write the result ({error.strerror})", 1)
+    except Exception as error:
+        _fail_of_machine(error)
+
+
+def _fail_of_machine(error: Exception) -> None:
+    """One line for what the machine does not give; anything else is a mistake of ours, and raised."""
+    lacks = what_ran_out(error)
+    if lacks is not None:
+        error.__traceback__ = error.__context__ = error.__cause__ = None  # and all that their frames hold
+        _fail(lacks.format(_LESS), 1)
+    if not isinstance(error, OSError):
+        raise error
+    if error.filename is not None or error.errno not in _OUTPUT_FAILS:
+        _fail(f"the machine refuses: {error}", 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _fail(f"cannot write the result ({error.strerror})", 1)
 
 
 _show = warnings.showwarning
@@ -137,6 +152,8 @@ def _tell(message: Warning | str, category: type[Warning], *place: Any, **option
 
 
 def _fail(message: str, code: int) -> None:
+    while _reserve:
+        _reserve.pop().release()
     console = Console(stderr=True, highlight=False)
     console.soft_wrap = not console.is_terminal  # a terminal gets it wrapped between words
     console.print("error: ", style="bold red", end="")

@@ -31,6 +31,7 @@ class Outcome:
     run: Run
     metrics: Mapping[str, Any] | None = None
     reason: str = ""
+    warnings: Sequence[str] = ()  # what it has warned of, such as a damaged checkpoint
     place: str | None = None  # the folder it is in, where another command made it
 
 

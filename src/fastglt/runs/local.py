@@ -10,18 +10,23 @@ import time
 import types
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastglt.errors import FastGLTError, InputError
+from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.methods import lookup
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import STOPPED, Run
 from fastglt.system.plugins import is_ours
+from fastglt.system.process import safe_path
 from fastglt.system.storage import disk_errors
+from fastglt.system.terminal import WARNING, safe, warn
 
 _LOOK_EVERY = 0.05  # seconds
+_GO_ON = "try fewer --jobs; the same command goes on from where it was"
+_WARNINGS_KEPT = 100  # of one run
 
 
 class LocalEngine:
@@ -35,6 +40,7 @@ class LocalEngine:
     def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
         """Outcomes as they come in; KeyboardInterrupt if runs were stopped."""
         _refuse_what_only_this_process_has(runs)
+        _remove_logs(self.logs, "*", all_of_them=False)
         waiting, running, ended = deque(runs), list[_Process](), 0
         try:
             while running or (waiting and not self.stop):
@@ -68,9 +74,15 @@ class _Process:
         server.set_forkserver_preload(["fastglt.runs.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
         self._process = server.Process(target=_start, args=(run.job(**job_settings), theirs, str(self._log)))
-        with _main_module_hidden():
-            self._process.start()
-        theirs.close()
+        try:
+            with _main_module_hidden(), safe_path():
+                self._process.start()
+        except (OSError, EOFError) as error:  # no process may be started, or the server was killed
+            self._log.unlink(missing_ok=True)
+            reason = getattr(error, "strerror", None) or "the process that starts others is gone"
+            raise MachineError(f"no process for a run could be started ({reason}); {_GO_ON}") from None
+        finally:
+            theirs.close()
 
     @property
     def has_ended(self) -> bool:
@@ -88,16 +100,18 @@ class _Process:
     def outcome(self) -> Outcome | None:
         """How the run ended; None if it was stopped, to go on another time."""
         self.ask_to_stop()  # closes the pipe
-        code = self._process.exitcode or 0
+        code, warnings = self._process.exitcode or 0, _warnings(self._log)
         if code not in (0, STOPPED):
-            return Outcome(run=self._run, reason=_reason(code, self._log))
+            return Outcome(run=self._run, reason=_reason(code, self._log), warnings=warnings)
         self._log.unlink(missing_ok=True)
         if code == STOPPED:
+            for message in warnings:  # the run that goes on from here will not see it again
+                warn(f"{self._run.name}: {message}")
             return None
         try:
-            return Outcome(run=self._run, metrics=self._run.result())
+            return Outcome(run=self._run, metrics=self._run.result(), warnings=warnings)
         except FastGLTError as error:
-            return Outcome(run=self._run, reason=str(error))
+            return Outcome(run=self._run, reason=safe(error), warnings=warnings)
 
 
 @contextlib.contextmanager
@@ -137,15 +151,21 @@ def _begin_log(logs: Path, name: str) -> Path:
     """
     log = logs / f"{name}-{os.getpid()}.txt"
     with disk_errors(log, "write"):
-        for old in logs.glob(f"{glob.escape(name)}-*.txt"):
-            number = old.stem.rpartition("-")[2]
-            if number.isdecimal() and not _is_alive(int(number)):
-                old.unlink(missing_ok=True)
+        _remove_logs(logs, glob.escape(name), all_of_them=True)
         while True:
             logs.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 log.write_bytes(b"")
                 return log
+
+
+def _remove_logs(logs: Path, name: str, *, all_of_them: bool) -> None:
+    """Remove what commands that are no more have left: empty logs, or all of them."""
+    for old in logs.glob(f"{name}-*.txt"):
+        number = old.stem.rpartition("-")[2]
+        with contextlib.suppress(FileNotFoundError):
+            if number.isdecimal() and not _is_alive(int(number)) and (all_of_them or not old.stat().st_size):
+                old.unlink()
 
 
 def _is_alive(process: int) -> bool:
@@ -158,6 +178,16 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def _warnings(log: Path) -> list[str]:
+    """What a process has warned of, a line for each; of very many the first."""
+    try:
+        with log.open(errors="replace") as lines:
+            told = (safe(line.removeprefix(WARNING).rstrip()) for line in lines if line.startswith(WARNING))
+            return list(islice(told, _WARNINGS_KEPT))
+    except OSError:
+        return []
+
+
 def _reason(code: int, log: Path) -> str:
     """Why a process failed: the signal that ended it, or the last thing it said."""
     if code < 0:
@@ -166,8 +196,9 @@ def _reason(code: int, log: Path) -> str:
         return "it was killed, as it is when memory runs out; try fewer --jobs or a smaller --hidden"
     if code < 0:
         return f"it was ended by {signal.Signals(-code).name}"
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    text = log.read_text(errors="replace") if log.exists() else ""
+    lines = [line for line in text.strip().splitlines() if not line.startswith(WARNING)]
     if len(lines) > 1:
-        return f"{lines[-1]} (see '{log}')"
+        return f"{safe(lines[-1])} (see '{log}')"
     log.unlink(missing_ok=True)
-    return lines[0] if lines else f"it ended with exit code {code}"
+    return safe(lines[0]) if lines else f"it ended with exit code {code}"

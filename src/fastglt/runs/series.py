@@ -14,6 +14,7 @@ from fastglt.runs.plan import Run, plan
 from fastglt.runs.store import Store
 from fastglt.system.provenance import revision
 from fastglt.system.signals import stop_on_signals
+from fastglt.system.terminal import safe, warn
 
 ENGINES: dict[str, MakeEngine] = {"local": LocalEngine}
 Tell = Callable[[str], None]
@@ -63,6 +64,8 @@ class Series:
             try:
                 for outcome in engine.run(left):
                     outcomes.append(outcome)
+                    for message in outcome.warnings:
+                        warn(f"{outcome.run.name}: {message}")
                     self._tell(f"{self._line(outcome)}; {len(runs) - len(outcomes)} left")
             except KeyboardInterrupt as stopped:
                 raise Stopped(*stopped.args) from None
@@ -113,7 +116,7 @@ class Series:
 
     def _tell(self, line: str) -> None:
         if self.tell is not None:
-            self.tell(line)
+            self.tell(safe(line))
 
 
 def runs_at_a_time(jobs: int, threads: int, device: str) -> int:

@@ -19,10 +19,10 @@ from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.runs.plan import OURS, STOPPED, settings_of
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.store import Store
-from fastglt.system.process import is_out_of_memory
+from fastglt.system.process import what_ran_out
 from fastglt.tickets.phases import DISTILLED
 
-_NO_MEMORY = "not enough memory; try fewer --jobs, a smaller --hidden or a smaller graph"
+_LESS = "fewer --jobs, a smaller --hidden"
 Job = Mapping[str, Any]
 
 
@@ -69,10 +69,11 @@ def main(job: Job, stop_pipe: Connection, log: str) -> None:
     except FastGLTError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         sys.exit(error.exit_code)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+    except Exception as error:
+        lacks = what_ran_out(error)
+        if lacks is None:
             raise
-        print(_NO_MEMORY, file=sys.stderr)
+        print(lacks.format(_LESS), file=sys.stderr)
         sys.exit(1)
 
 

@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def load_class(place: str, what: str) -> Any:
-    """What stands at ``module:Class``; modules in the current folder are found too.
+    """What stands at ``module:Class``; modules in the current folder are found too, after all that is installed.
 
     `what` says in errors what is looked for, such as "method".
     """
@@ -28,17 +28,38 @@ def load_class(place: str, what: str) -> Any:
     if not all(part.isidentifier() for part in (*module_name.split("."), *class_name.split("."))):
         raise InputError(f"{rule} (got '{place}')")
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        sys.path.append(os.getcwd())  # last: a random.py in there takes no other module's place
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:
+        _refuse_hidden(module_name)
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"'{module_name}' of {what} '{place}' must be importable (got {reason})") from error
+    _refuse_hidden(module_name)
     for name in class_name.split("."):
         if not hasattr(found, name):
             raise InputError(f"{rule} (got '{place}', and there is no {class_name} in {module_name})")
         found = getattr(found, name)
     return found
+
+
+def _refuse_hidden(module_name: str) -> None:
+    """Say so where a file of the current folder is meant and another module of that name was loaded."""
+    stem = Path.cwd().joinpath(*module_name.split("."))
+    own = next((file for file in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py") if file.is_file()), None)
+    first = module_name.partition(".")[0]
+    loaded = sys.modules.get(first)
+    if own is None or loaded is None:
+        return
+    places = [*getattr(loaded, "__path__", []), getattr(loaded, "__file__", None)]
+    if Path.cwd().resolve() not in [Path(place).resolve().parent for place in places if place]:
+        rule = "a module in the current folder must not have the name of one that Python finds elsewhere"
+        raise InputError(f"{rule} (got '{own}', but '{first}' is {_described_module(loaded)}); rename it")
+
+
+def _described_module(module: Any) -> str:
+    file = getattr(module, "__file__", None)
+    return f"'{file}'" if file else "a part of Python"
 
 
 def is_ours(kind: type) -> bool:

@@ -1,14 +1,27 @@
-"""How a fastglt process uses the machine's memory, and how it runs out of it."""
+"""What a fastglt process takes from its machine: memory, and how it runs out of it; modules, and from where."""
 
 import contextlib
 import ctypes
+import errno
+import mmap
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
+
+from fastglt.errors import InputError, MachineError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 30
 _NO_LIMIT = 1 << 62
+_SAFE_PATH = "PYTHONSAFEPATH"
+_RESERVE = 32 << 20  # bytes
+_LEAST = 1 << 30
+_FROM_LIBRARIES = (RuntimeError, ImportError, OSError, SystemError)
+_NO_MEMORY = ("defaultcpuallocator", "failed to map segment", "cannot allocate memory", "std::bad_alloc")
+_NO_THREAD = "can't start new thread"
+_DEEPEST = 20  # errors that led to one another
+_NUMBA_SETTINGS = ".numba_config.yaml"
 
 
 def keep_freed_memory() -> None:
@@ -54,8 +67,66 @@ def _limits() -> list[int]:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory is used up; torch has its own ways, on a CPU and on a GPU."""
-    return (
-        isinstance(error, MemoryError)
-        or "DefaultCPUAllocator" in str(error)
-        or type(error).__name__ == "OutOfMemoryError"
-    )
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return isinstance(error, _FROM_LIBRARIES) and any(text in str(error).lower() for text in _NO_MEMORY)
+
+
+def what_ran_out(error: BaseException) -> str | None:
+    """Which of the machine's means an error, or one that led to it, says are used up, and what to do; else None."""
+    seen: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if seen is None:
+            break
+        if is_out_of_memory(seen):
+            return "not enough memory; try {} or a smaller graph"
+        if isinstance(seen, BlockingIOError) or (isinstance(seen, RuntimeError) and _NO_THREAD in str(seen)):
+            return "the machine allows no more threads or processes (ulimit -u); try fewer --threads, or {}"
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+class Reserve:
+    """Addresses that are set aside, and cost no memory, so that there are some left to say that there are none."""
+
+    def __init__(self) -> None:
+        try:
+            self._block: mmap.mmap | None = mmap.mmap(-1, _RESERVE)
+        except OSError:
+            self._block = None
+
+    def release(self) -> None:
+        """Let them be used."""
+        if self._block is not None:
+            self._block.close()
+
+
+def require_room() -> None:
+    """Refuse a limit under which PyTorch and numba cannot even be loaded: that ends in any way, or never."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _LEAST:
+        rule = f"fastglt needs {_LEAST >> 20:,} MB of addresses at least, for PyTorch and numba alone"
+        raise MachineError(f"{rule} (got a limit of {limit >> 20:,} MB); raise it (ulimit -v)")
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Python processes that begin meanwhile do not look for modules in the current folder."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def refuse_numba_settings() -> None:
+    """numba takes settings from a file in the current folder, and among them where it loads machine code from."""
+    if os.path.lexists(_NUMBA_SETTINGS):
+        rule = f"the current folder must not have numba's {_NUMBA_SETTINGS}, which can name code to run"
+        raise InputError(f"{rule} (got '{os.path.abspath(_NUMBA_SETTINGS)}'); set NUMBA_… variables instead")

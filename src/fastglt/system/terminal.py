@@ -6,6 +6,7 @@ import re
 import sys
 from typing import TextIO
 
+WARNING = "warning: "  # how a line that warns begins
 _LONGEST = 4000  # characters
 # Control characters (ESC among them), marks that turn the direction of text or end a line, and halves of pairs.
 _UNSAFE = re.compile(
@@ -46,7 +47,7 @@ def safe(text: object) -> str:
 
 def warn(message: str) -> None:
     """One line on standard error."""
-    print(f"warning: {safe(message)}", file=sys.stderr)
+    print(f"{WARNING}{safe(message)}", file=sys.stderr)
 
 
 def write_anyhow(stream: TextIO) -> None:

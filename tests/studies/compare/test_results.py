@@ -48,6 +48,14 @@ def distilled_outcomes(runs: list[Run]) -> list[Outcome]:
     return found
 
 
+def test_what_runs_have_warned_of_is_kept(runs: list[Run]) -> None:
+    outcomes = finished(runs)
+    assert (Comparison(runs, outcomes).warnings, "warnings" in Comparison(runs, outcomes).document()) == ([], False)
+    warned = [replace(outcomes[0], warnings=("damaged",)), *outcomes[1:]]
+    told = [{"run": "dense seed 0", "method": "dense", "seed": 0, "warning": "damaged"}]
+    assert Comparison(runs, warned).warnings == Comparison(runs, warned).document()["warnings"] == told
+
+
 def test_a_cell_has_means_deviations_and_every_seed(runs: list[Run]) -> None:
     (cell,) = Comparison(runs, finished(runs)).cells()
     assert (cell["method"], cell["graph_sparsity"], cell["weight_sparsity"]) == ("random", 0.2, 0.5)

@@ -48,6 +48,16 @@ class Comparison:
         ]
 
     @property
+    def warnings(self) -> list[Row]:
+        """Whatever runs have warned of, such as a damaged checkpoint whose phase was done again."""
+        return [
+            {"run": run.name, "method": run.method, "seed": run.experiment.seed, "warning": message}
+            for run in self._runs
+            if run.folder in self._outcomes
+            for message in self._outcomes[run.folder].warnings
+        ]
+
+    @property
     def rows(self) -> list[Row]:
         """One row for each ticket that was asked for, found or failed."""
         return [self._row(run) for run in self._runs if not run.is_dense]
@@ -75,6 +85,7 @@ class Comparison:
             "cells": cells,
             "between_methods": between_methods(cells),
             "failures": self.failures,
+            **({"warnings": self.warnings} if self.warnings else {}),
         }
 
     def __str__(self) -> str:

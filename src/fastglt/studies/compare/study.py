@@ -29,7 +29,8 @@ def compare(
     >>> found.cells()[0]["mean"]["search_test"]  # doctest: +SKIP
 
     What is finished, in `out` or in the store, is not computed again. Interrupted (Ctrl-C), runs stop with a
-    checkpoint, and the same call goes on from there. A run that fails is among the result's `failures`.
+    checkpoint, and the same call goes on from there. A run that fails is among the result's `failures`,
+    what runs have warned of among its `warnings`.
 
     Args:
         dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file or edges.csv.

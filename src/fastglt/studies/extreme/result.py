@@ -18,6 +18,7 @@ class ExtremeResult:
     hunt: Hunt
     answers: Sequence[Answer]
     failures: Sequence[Mapping[str, Any]]  # runs that failed, and why
+    warnings: Sequence[Mapping[str, Any]] = ()  # whatever runs have warned of
 
     @cached_property
     def _document(self) -> dict[str, Any]:

@@ -68,10 +68,12 @@ def _hunt(
     study: Study, questions: Sequence[Question], rules: Rules, start: Callable[[], Walk[Targets]]
 ) -> ExtremeResult:
     failures: list[dict[str, Any]] = []
+    warnings: list[dict[str, Any]] = []
 
     def measure(trials: Iterable[Trial], seeds: Iterable[int]) -> Iterable[Row]:
         found = Comparison(*study.run(trials, seeds))
         failures.extend(found.failures)
+        warnings.extend(found.warnings)
         return found.rows
 
     hunt = Hunt(questions, rules, measure)
@@ -79,7 +81,7 @@ def _hunt(
     if rules.fresh_seeds:
         _require_test_nodes(study)
     answers = hunt.run(start)
-    return ExtremeResult(about=about, hunt=hunt, answers=answers, failures=failures)
+    return ExtremeResult(about=about, hunt=hunt, answers=answers, failures=failures, warnings=warnings)
 
 
 def walk_of(graph: Numbers | None, weight: Numbers | None) -> Callable[[], Walk[Targets]]:
