@@ -30,11 +30,13 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     """
     known_as, graph = _read(name)
     nodes = len(graph.labels)
+    edges = tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True)
     parts = Parts(
         x=graph.features,
         y=graph.labels,
-        edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True),
+        edges=edges,
         masks=graph.masks or _split(graph.labels, split_seed),
+        reversed_edges=edges.shape[1] - np.unique(graph.source * nodes + graph.target).size,
     )
     return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
 

@@ -92,7 +92,9 @@ def _stacked(table: Table, console: Console) -> list[Table]:
             parts.append(_part(table, chosen))
             chosen = list(first)
         chosen.append(column)
-    return [*parts, _part(table, chosen)]
+    parts.append(_part(table, chosen))
+    parts[0].title, parts[0].title_justify = table.title, table.title_justify
+    return parts
 
 
 def _part(table: Table, columns: Sequence[int]) -> Table:

@@ -113,17 +113,19 @@ def find(
 
         describe(prepared, as_json=json_output)
         return
-    metrics = _run(prepared, out or _default_folder(prepared), store, checkpoint_every, quiet=quiet)
+    folder = out or _default_folder(prepared)
+    metrics = _run(prepared, folder, store, checkpoint_every, quiet=quiet)
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
         from fastglt.cli.shared.tables import print_metrics
 
-        print_metrics(metrics)
+        print_metrics(metrics, folder)
 
 
 def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
     """The metrics of a run that is finished and in the store."""
+    from fastglt.cli.shared.guide import tell_graph
     from fastglt.cli.shared.progress import Reporter, stop_cleanly
     from fastglt.cli.shared.tables import check_metrics
     from fastglt.runs.entries import entries_of_find
@@ -139,6 +141,8 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
                 typer.echo(f"'{out}' is finished; printing its result again.", err=True)
             metrics, keep = finished, results.ensure
         else:
+            if not quiet:
+                tell_graph(prepared)
             with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
                 prepared.warm_up()
                 metrics, keep = prepared.run(folder, reporter.after_epoch), results.record

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from fastglt.report.tables import PlainTable
+from fastglt.report.tables import PlainTable, print_table
+from fastglt.report.wording import duration
 
 if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
 
 _PROBE_EPOCHS = 3
-_PLAIN = ("ticket in isolation", "dense")
-_DISTILLED = ("ticket in isolation", "dense as the teacher", "dense distilled")
+_PLAIN = ("ticket retrained", "dense")
+_DISTILLED = ("ticket retrained", "dense as the teacher", "dense distilled")
 
 
 def describe(prepared: "Prepared", *, as_json: bool) -> None:
@@ -50,12 +51,12 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
         "epochs": f"{plan['epochs']:,} (search, {', '.join(others)})",
-        "time": f"about {_duration(seconds)}",
+        "time": f"about {duration(seconds)}",
         "memory": f"about {plan['memory_mb']:,.0f} MB",
     }
     for name, text in rows.items():
         table.add_row(name, text)
-    Console().print(table)
+    print_table(table, Console())
 
 
 def _seconds_per_epoch(prepared: "Prepared") -> float:
@@ -74,8 +75,3 @@ def _seconds_per_epoch(prepared: "Prepared") -> float:
         to_bytes(*pack(training))  # for the memory that a checkpoint takes
     return seconds / _PROBE_EPOCHS
 
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
