@@ -8,7 +8,6 @@ OUTCOMES = {  # of a verdict, by the names they have in JSON
 }
 
 
-
 def percent(value: float | None) -> str:
     """A score as per cent, without the sign.
 

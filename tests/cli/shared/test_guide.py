@@ -22,8 +22,8 @@ LOST = {
 def test_the_outcome_is_said_as_evaluate_says_it() -> None:
     (line,) = outcome_lines(LOST)
     assert line == (
-        "Undecided, as one seed proves nothing: the ticket is at least dense (+1.00 points) at the end of the search "
-        "and below dense (−1.00 points) retrained from initial weights."
+        "Undecided, as one seed proves nothing: the ticket is at least dense (+1.00 points) at the end of the "
+        "search and below dense (−1.00 points) retrained from initial weights."
     )
     both = list(outcome_lines({**LOST, "dense_distilled_test": 0.85}))
     assert len(both) == 2

@@ -133,7 +133,7 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
     from fastglt.runs.store import Store
 
     results = Store(store)  # whatever is wrong with it is better found now than at the end
-    folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every)
+    folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every, origin=prepared.origin)
     with folder.open() as finished:
         if finished is not None:
             check_metrics(finished, out)

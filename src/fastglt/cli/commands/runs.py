@@ -162,11 +162,14 @@ def _write_csv(path: Path, rows: list[Row]) -> None:
 def _print(rows: list[Row]) -> None:
     from rich.console import Console
 
+    from fastglt.cli.shared.apart import apart
     from fastglt.report.tables import empty_table, print_table
 
-    table = empty_table(*_CELLS, left=[heading for heading, (_, is_number) in _CELLS.items() if not is_number])
-    for row in rows:
-        table.add_row(*(cell(row) for cell, _ in _CELLS.values()))
+    more = apart(rows, lambda row: tuple(_CELLS[heading][0](row) for heading in _LOOKS))
+    left = [heading for heading, (_, is_number) in _CELLS.items() if not is_number]
+    table = empty_table(*_CELLS, *more, left=left)
+    for row, *cells in zip(rows, *more.values(), strict=True):
+        table.add_row(*(cell(row) for cell, _ in _CELLS.values()), *cells)
     print_table(table, Console())
 
 
@@ -192,6 +195,9 @@ _CELLS: dict[str, tuple[Callable[[Row], str], bool]] = {  # each column's cell, 
     "alone %": (_share("isolated_test", 2), True),
     "seconds": (lambda row: "–" if row["seconds"] is None else f"{row['seconds']:.1f}", True),
 }
+
+
+_LOOKS = ("kind", "dataset", "model", "method", "edges −%", "weights −%", "seed")  # as far as settings decide
 
 
 def _print_whole(row: Row) -> None:

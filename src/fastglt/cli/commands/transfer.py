@@ -18,6 +18,7 @@ from fastglt.system.storage import as_file_name
 from fastglt.system.terminal import safe
 
 if TYPE_CHECKING:
+    from fastglt.data.origin import Origin
     from fastglt.methods import Budget
     from fastglt.models import Network
     from fastglt.tasks import Task
@@ -73,6 +74,7 @@ def transfer(
     the same name and shape; what does not fit stays whole. The new ticket is
     kept, and judged as `fastglt evaluate` does.
     """
+    from fastglt.data.origin import Origin
     from fastglt.judge.verdict import check_rule
     from fastglt.runs.experiment import machine_settings, use_machine
     from fastglt.tasks import known_metric
@@ -94,7 +96,9 @@ def transfer(
     machine = machine_settings(threads, device)
     graph = replace(graph, split_seed=graph.split_seed_of(file))
     facts = {"dataset": found.name, "split_seed": graph.split_seed}
-    folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, store, quiet=quiet)
+    name, is_directed = graph.place(file)
+    origin = Origin.of(name, directed=is_directed)
+    folder = _train(source, network, task, budget, seed, {**facts, **machine}, origin, out, store, quiet=quiet)
     judged = Loader(graph, device=device, fresh_init=False).open(folder)
     verdict = judge(judged, chosen, margin, level, machine, store, command="transfer", quiet=quiet)
     document = {**judged.document(verdict), "taken": judged.contest.ticket.config["taken"]}
@@ -132,6 +136,7 @@ def _train(
     budget: "Budget",
     seed: int,
     facts: dict[str, Any],
+    origin: "Origin | None",
     out: Path | None,
     store: Path,
     *,
@@ -158,7 +163,7 @@ def _train(
         **budget.settings,
     }
     name = f"transfer-{as_file_name(facts['dataset'])}-{network.spec['name']}-{settings_digest(settings)}"
-    folder, results = RunFolder(out or Path("runs") / name, settings), Store(store)
+    folder, results = RunFolder(out or Path("runs") / name, settings, origin=origin), Store(store)
     with folder.open() as finished, stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
         if finished is not None:
             metrics, keep = finished, results.ensure

@@ -74,4 +74,3 @@ def _seconds_per_epoch(prepared: "Prepared") -> float:
         seconds = time.monotonic() - began
         to_bytes(*pack(training))  # for the memory that a checkpoint takes
     return seconds / _PROBE_EPOCHS
-

@@ -68,6 +68,7 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
             print_text(line, console)
     tell_next(metrics, folder, console)
 
+
 def percent(value: float | None) -> str:
     """A fraction as per cent."""
     return wording.percent(value) + ("" if value is None else " %")
