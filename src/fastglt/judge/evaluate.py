@@ -39,6 +39,10 @@ class Ledger:
         """The test score of a training that was finished before."""
         return None
 
+    def knows(self, settings: dict[str, Any]) -> bool:
+        """Whether a training was finished before."""
+        return False
+
     def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
         """Called at the end of each training."""
 
@@ -93,17 +97,12 @@ class Contest:
     ) -> Verdict:
         """Train all sides once for each seed, but for what a memory has already, and compare."""
         check_rule(margin, level)
-        for seed in seeds:
-            check_seed(seed, "seeds")
-        seeds = [int(seed) for seed in seeds]
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
+        seeds = _checked(seeds)
         memory = memory or Ledger()
-        identical = not self.fresh_init and len(seeds) > 1 and not seeds_matter(self.network, self.task)
+        identical = self._identical(seeds)
         scores: dict[str, list[float]] = {side: [] for side in self.sides}
         for seed in seeds[:1] if identical else seeds:
-            start = fresh_start(self.network, seed) if self.fresh_init else self.network
-            round_of_seed = _Round(self, start, seed, memory, progress)
+            round_of_seed = _Round(self, self._start(seed), seed, memory, progress)
             for side, found in scores.items():
                 found.append(round_of_seed.score(side))
         copies = len(seeds) if identical else 1
@@ -120,6 +119,32 @@ class Contest:
         if DISTILLED in by_side:
             distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
         return judge(dense_scores=by_side[DENSE], distilled=distilled)
+
+    def pending(self, seeds: Sequence[int], memory: Ledger) -> list[dict[str, Any]]:
+        """The settings of all trainings that a verdict would need and a memory does not have.
+
+        A teacher whose score alone is remembered is trained once more.
+        """
+        seeds, found = _checked(seeds), list[dict[str, Any]]()
+        for seed in seeds[:1] if self._identical(seeds) else seeds:
+            start = self._start(seed)
+            settings = {side: self.settings(side, start, seed) for side in self.sides}
+            new = [side for side in self.sides if not memory.knows(settings[side])]
+            found += [settings[side] for side in new]
+            if DENSE not in new and any(map(self.is_taught, new)):
+                found.append({**settings[DENSE], "teacher": True})
+        return found
+
+    def _start(self, seed: int) -> Network:
+        return fresh_start(self.network, seed) if self.fresh_init else self.network
+
+    def _identical(self, seeds: Sequence[int]) -> bool:
+        """Whether all seeds' trainings are one and the same."""
+        return not self.fresh_init and len(seeds) > 1 and not self._seeds_matter
+
+    @cached_property
+    def _seeds_matter(self) -> bool:
+        return seeds_matter(self.network, self.task)
 
     def masks_of(self, side: str) -> Masks | None:
         """What a side is trained under; None for all of it."""
@@ -168,6 +193,15 @@ class Contest:
             )
             found |= {f"{run}_val": scores.val, f"{run}_test": scores.test}
         return found
+
+
+def _checked(seeds: Sequence[int]) -> list[int]:
+    for seed in seeds:
+        check_seed(seed, "seeds")
+    found = [int(seed) for seed in seeds]
+    if not found or len(set(found)) < len(found):
+        raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(found)})")
+    return found
 
 
 def seeds_matter(network: Network, task: Task) -> bool:

@@ -61,5 +61,5 @@ def duration(seconds: float) -> str:
     ('12 s', '2 min', '2.5 h')
     """
     if seconds < 90:
-        return f"{seconds:.0f} s"
+        return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

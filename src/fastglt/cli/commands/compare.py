@@ -8,6 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN, WHAT
+from fastglt.cli.shared.dry_run import told_dry_run
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.series import tell_failures, told_how_to_go_on
 from fastglt.cli.shared.setup import Many, Setup
@@ -56,7 +57,7 @@ def compare(
     """
     from fastglt.studies.compare import compare as run
 
-    with told_how_to_go_on():
+    with told_how_to_go_on(), told_dry_run(as_json=many.json_output):
         results = run(
             **setup.as_arguments,
             **many.as_arguments(methods),

@@ -15,7 +15,7 @@ _HEADINGS = {
     **dict.fromkeys(("oneshot_epochs", "denoise_epochs", "epochs"), _EPOCHS),
 }
 _FIRST = ("hidden", _EPOCHS, "lr", "weight decay", _FILE)  # the others follow
-_UNTOLD = ("model.in_channels", "model.out_channels", "model.seed", "split_seed.seed")
+_UNTOLD = ("model.in_channels", "model.out_channels", "model.seed")
 _MOST = 6  # columns
 _SHOWN = 8  # characters of a digest
 
