@@ -55,6 +55,11 @@ def print_text(text: str, console: Console, style: str = "") -> None:
     console.print(plain(text, style), highlight=False, soft_wrap=not console.is_terminal)
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output or standard error, as `print_text` does."""
+    print_text(text, Console(stderr=err))
+
+
 _layout = {"wide": False}  # of this process's output
 
 

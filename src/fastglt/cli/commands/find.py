@@ -12,6 +12,7 @@ from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.options import from_config, given, method_options
 from fastglt.cli.shared.setup import Setup
 from fastglt.errors import require
+from fastglt.report.tables import say
 from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Examples: [bold]fastglt find[/] (a ticket on the bundled digits graph) · "
-    "[bold]fastglt find --dataset cora --model gat --weight-sparsity 0.98 --graph-sparsity 0[/] · "
-    "[bold]fastglt find --dataset my/graph.npz --out runs/mine[/] · "
-    "[bold]fastglt find --dataset cora --distill[/] (a distilled ticket)"
+    "[bold]fastglt find --dataset cora --weight-sparsity 0.95 --out runs/a[/] (a folder of your choice) · "
+    "[bold]fastglt find --dataset my/edges.csv --dry-run[/] (your own graph: how long would it take?) · "
+    "[bold]fastglt find --dataset cora --method forest --graph-sparsity 0.5[/] "
+    "(half of the edges, by another method) · "
+    "[bold]fastglt find --dataset cora --distill[/] (the dense network teaches the ticket) · "
+    "[bold]fastglt evaluate runs/a[/] (afterwards: is it a winning ticket?)"
 )
 
 
@@ -82,7 +86,7 @@ def find(
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
 ) -> None:
-    """Find a ticket: search, train it in isolation, train its dense twin, and compare.
+    """Find a ticket: search, retrain it from its initial weights, train the dense network likewise, and compare.
 
     With --distill the dense network comes first and teaches the ticket, which is
     compared with it and with a dense network that was taught in the same way.
@@ -138,7 +142,7 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
         if finished is not None:
             check_metrics(finished, out)
             if not quiet:
-                typer.echo(f"'{out}' is finished; printing its result again.", err=True)
+                say(f"'{out}' is finished; printing its result again.", err=True)
             metrics, keep = finished, results.ensure
         else:
             if not quiet:

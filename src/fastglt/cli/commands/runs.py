@@ -12,6 +12,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.errors import InputError, require
+from fastglt.report.tables import say
 from fastglt.studies.lists import read_names, read_seeds
 from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import safe
@@ -135,16 +136,16 @@ def _say(
 ) -> None:
     """What the list does not: that it is empty, and why, or not all of it."""
     if not everything:
-        typer.echo(f"no run is recorded in '{store}' yet; `fastglt find` and others record theirs", err=True)
+        say(f"no run is recorded in '{store}' yet; `fastglt find` and others record theirs", err=True)
     elif not found:
-        typer.echo(f"none of {len(everything)} runs in '{store}' fits", err=True)
+        say(f"none of {len(everything)} runs in '{store}' fits", err=True)
         for name, values in wanted.items():
             known = {row[name] for row in everything if row[name] is not None}
             if not known & set(values):
                 there = ", ".join(map(str, sorted(known))) or "none"
-                typer.echo(safe(f"no {name} is {' or '.join(map(str, values))} (there: {there})"), err=True)
+                say(f"no {name} is {' or '.join(map(str, values))} (there: {there})", err=True)
     elif shown < len(found):
-        typer.echo(f"the last {shown} of {len(found)} runs; --limit 0 lists all", err=True)
+        say(f"the last {shown} of {len(found)} runs; --limit 0 lists all", err=True)
 
 
 def _write_csv(path: Path, rows: list[Row]) -> None:

@@ -13,9 +13,9 @@ from fastglt.cli.shared.judging import Loader, Trials, judge, print_verdict
 from fastglt.cli.shared.options import given, model_options
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
+from fastglt.report.tables import say
 from fastglt.studies.lists import read_seeds
 from fastglt.system.storage import as_file_name
-from fastglt.system.terminal import safe
 
 if TYPE_CHECKING:
     from fastglt.cli.shared.progress import TimeLeft
@@ -133,7 +133,7 @@ def transfer(
         return
     taken = document["taken"]
     parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
-    typer.echo(safe(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder.path}'."))
+    say(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder.path}'.")
     print_verdict(document, verdict)
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from fastglt.cli.shared.tickets import (
     OwnGraph,
     open_ticket,
@@ -16,6 +14,7 @@ from fastglt.cli.shared.tickets import (
     task_of,
     warnings_told,
 )
+from fastglt.report.tables import say
 
 if TYPE_CHECKING:
     from fastglt.cli.shared.progress import TimeLeft
@@ -172,7 +171,7 @@ def judge(judged: Judged, trials: Trials, left: "TimeLeft") -> "Verdict":
     if memory.recalled and not trials.quiet:
         trainings = len(judged.contest.sides) * len(trials.seeds)
         told = f"{memory.recalled} of {trainings} trainings were in '{trials.store}' or the ticket already"
-        typer.echo(told, err=True)
+        say(told, err=True)
     return verdict
 
 

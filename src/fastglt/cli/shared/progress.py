@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from fastglt.report.tables import say
 from fastglt.report.wording import duration
 from fastglt.system.signals import Stoppable, stop_on_signals
 
@@ -110,7 +111,7 @@ class Reporter:
         self._next_line = now + _LINE_EVERY
         if self._left is not None:
             note += "  ".join(["", f"training {self._left.count}", *filter(None, [self._left.text])])
-        typer.echo(f"{phase}: epoch {epoch}/{epochs}  {note}", err=True)
+        say(f"{phase}: epoch {epoch}/{epochs}  {note}", err=True)
 
 
 class Notes:
@@ -139,7 +140,7 @@ class Notes:
             self._spinner.update(text)
         elif not self._quiet and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
-            typer.echo(text, err=True)
+            say(text, err=True)
 
 
 @contextlib.contextmanager
@@ -155,5 +156,5 @@ def stop_cleanly(running: Stoppable) -> Iterator[None]:
 def tell_stopped(stopped: KeyboardInterrupt) -> typer.Exit:
     """Say where it stopped and how to go on; gives what ends the command."""
     where = f" after {stopped}" if str(stopped) else ""
-    typer.echo(f"stopped{where}; the same command goes on from there", err=True)
+    say(f"stopped{where}; the same command goes on from there", err=True)
     return typer.Exit(130)
