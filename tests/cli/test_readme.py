@@ -1,9 +1,10 @@
 """Every command of README.md, and the demo's, in terminals of 80 and 120 columns.
 
-Commands run as they stand there, on a terminal of their own, with three changes. Epochs and width are few, and methods
-with rounds are left to others. The graphs that README names are generated ones, as nothing may be downloaded, and runs
-of a series stay in this process, which knows those graphs. What takes minutes whatever the graph (`bench`) or never
-ends (`serve`) is measured or served by a stand-in: here it matters how its results are printed.
+Commands run as they stand there, on a terminal of their own, with three changes. Epochs and width are few, and
+methods with rounds are left to others. The graphs that README names are generated ones, as nothing may be
+downloaded, and runs of a series stay in this process, which knows those graphs. What takes minutes whatever the
+graph (`bench`) or never ends (`serve`) is measured or served by a stand-in: here it matters how its results are
+printed.
 """
 
 import os

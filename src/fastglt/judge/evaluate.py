@@ -17,6 +17,7 @@ from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models.base import Network
+from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
@@ -278,7 +279,7 @@ def evaluate(
     metric: str | None = None,
     other_graph: bool = False,
     device: str | torch.device = "cpu",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Verdict:
     """Is it a winning ticket? Dense network and ticket are trained from the same Θ0, once for each seed.
 
@@ -301,11 +302,16 @@ def evaluate(
         metric: How it is scored (default: as in the search).
         other_graph: Whether a graph that is not the ticket's own is let in.
         device: cpu, cuda, ….
-        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
+        progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
+            `Training` and the number of epochs.
     """
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     metric = metric or ticket.config["metric"]
     task = ticket.task.from_data(data, metric=metric, directed=ticket.directed).to(device)
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
-    return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)
+    check_rule(margin, level)
+    chosen = tuple(seeds)
+    trainings = len(contest.pending(chosen, Ledger())) if progress is True else None
+    with shown(progress, trainings=trainings) as after_epoch:
+        return contest.verdict(chosen, margin=margin, level=level, progress=after_epoch)

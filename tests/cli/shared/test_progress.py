@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from fastglt.cli.shared.progress import TimeLeft
+from fastglt.report.bars import TimeLeft
 
 
 def test_time_left_is_that_of_all_trainings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ def evaluate(
     that was taught in the same way.
     """
     from fastglt.cli.shared.dry_run import print_trainings
-    from fastglt.cli.shared.progress import TimeLeft
     from fastglt.judge.verdict import check_rule
+    from fastglt.report.bars import TimeLeft
     from fastglt.runs.experiment import machine_settings, use_machine
 
     check_rule(margin, level)

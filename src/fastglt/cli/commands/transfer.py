@@ -18,10 +18,10 @@ from fastglt.studies.lists import read_seeds
 from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
-    from fastglt.cli.shared.progress import TimeLeft
     from fastglt.data.origin import Origin
     from fastglt.methods import Budget
     from fastglt.models import Network
+    from fastglt.report.bars import TimeLeft
     from fastglt.runs.run_folder import RunFolder
     from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
@@ -77,9 +77,9 @@ def transfer(
     the same name and shape; what does not fit stays whole. The new ticket is
     kept, and judged as `fastglt evaluate` does.
     """
-    from fastglt.cli.shared.progress import TimeLeft
     from fastglt.data.origin import Origin
     from fastglt.judge.verdict import check_rule
+    from fastglt.report.bars import TimeLeft
     from fastglt.runs.experiment import machine_settings, use_machine
     from fastglt.tasks import known_metric
     from fastglt.tickets.networks import as_network

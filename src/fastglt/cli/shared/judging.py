@@ -17,11 +17,11 @@ from fastglt.cli.shared.tickets import (
 from fastglt.report.tables import say
 
 if TYPE_CHECKING:
-    from fastglt.cli.shared.progress import TimeLeft
     from fastglt.judge import Contest, Verdict
     from fastglt.judge.ledger import StoredTrainings
     from fastglt.methods import Budget
     from fastglt.models import Network
+    from fastglt.report.bars import TimeLeft
     from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
