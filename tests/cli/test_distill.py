@@ -24,7 +24,7 @@ def test_found_and_shown(find: Cli, cli: Cli, tmp_path: Path, store: Path) -> No
     assert told.code == 0, told.err
     assert "fastglt, distilled · seed 0" in " ".join(told.out.split())
     assert "dense distilled" in told.out
-    assert "Against a dense network that was taught in the same way, the ticket" in " ".join(told.out.split())
+    assert "distilled dense (" in " ".join(told.out.split())
     assert "teacher: epoch 16/16" in told.err
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert (metrics["distill"], metrics["dense_test"]) == (0.5, plain["dense_test"])

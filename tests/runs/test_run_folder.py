@@ -338,7 +338,7 @@ def test_another_runs_settings_are_named(tmp_path: Path) -> None:
     with RunFolder(tmp_path, SETTINGS).open():
         pass
     with (
-        pytest.raises(InputError, match=r"holds another run: seed differ \(seed was 0, got 1\)"),
+        pytest.raises(InputError, match=r"holds another run \(--seed 0 there, 1 here\); choose another --out"),
         RunFolder(tmp_path, {**SETTINGS, "seed": 1}).open(),
     ):
         pass
@@ -397,5 +397,8 @@ class TestAnotherVersion:
     def test_another_setting_beside_it_is_another_run(self, tmp_path: Path) -> None:
         with RunFolder(tmp_path, {**SETTINGS, "fastglt": "0.1.0"}).open():
             pass
-        with pytest.raises(InputError, match="holds another run: fastglt, seed differ"):
+        with pytest.raises(
+            InputError,
+            match=r"holds another run \(--seed 0 there, 1 here; fastglt's version 0.1.0 there, 0.2.0 here\)",
+        ):
             RunFolder(tmp_path, {**SETTINGS, "seed": 1, "fastglt": "0.2.0"}).result()

@@ -40,11 +40,11 @@ def test_every_run_is_told_of(tmp_path: Path) -> None:
     assert [(outcome.run, outcome.reason) for outcome in outcomes] == [(runs[0], ""), (runs[1], "boom")]
     assert lines == [
         f"2 runs, 2 at a time, in '{tmp_path / 'out'}'",
-        "dense seed 0: dense 50.00 %, 2.0 s; 1 left",
+        "dense seed 0: dense 50.00 %, 2.0 s; 1 left, about 1 s",
         "random g20 w50 seed 0: failed: boom; 0 left",
     ]
     series(tmp_path, engine=Made, tell=lines.append, shown="val").run([experiment()])
-    assert lines[4] == "dense seed 0: validation: dense 25.00 %, 2.0 s; 1 left"
+    assert lines[4] == "dense seed 0: validation: dense 25.00 %, 2.0 s; 1 left, about 1 s"
 
 
 def test_warnings_are_told_anyhow_and_nothing_is_obeyed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

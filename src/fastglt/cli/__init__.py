@@ -30,6 +30,7 @@ from fastglt.cli.commands import (
     transfer,
     tune,
 )
+from fastglt.cli.shared.help_text import as_lines
 from fastglt.errors import FastGLTError
 from fastglt.report.tables import plain
 from fastglt.system.process import Reserve, refuse_numba_settings, require_room, what_ran_out
@@ -48,7 +49,7 @@ def _add(name: str, command: Callable[..., None], examples: str) -> None:
     """A command, with its docstring as paragraphs that a terminal wraps at its own width."""
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    app.command(name, help=text, epilog=examples)(command)
+    app.command(name, help=text, epilog=as_lines(examples))(command)
 
 
 _add("find", find.find, find.EXAMPLES)

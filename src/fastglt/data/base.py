@@ -40,6 +40,7 @@ class Dataset:
     tensors: dict[str, Tensor]  # x may be sparse, in compressed rows
     metric: str  # the name of one, as in `fastglt.tasks.metrics`
     names: Names | None = None  # where nodes and classes are more than numbers
+    reversed_edges: int = 0  # edges of a file that were listed one way, and are taken both ways
 
     @cached_property
     def data(self) -> Data:
@@ -67,6 +68,7 @@ class Parts:
     edges: Ints
     masks: SplitMasks
     edge_weight: Floats | None = None  # of each of the edges
+    reversed_edges: int = 0
 
     def dataset(self, *, name: str, metric: str, names: Names | None = None) -> Dataset:
         """These arrays as a `Dataset`."""
@@ -81,7 +83,13 @@ class Parts:
             x = torch.from_numpy(np.ascontiguousarray(self.x))
         else:
             x = _sparse_tensor(self.x)
-        return Dataset(name=name, tensors={"x": x, **tensors}, metric=metric, names=names)
+        return Dataset(
+            name=name,
+            tensors={"x": x, **tensors},
+            metric=metric,
+            names=names,
+            reversed_edges=self.reversed_edges,
+        )
 
 
 class FileGraph(NamedTuple):

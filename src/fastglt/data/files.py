@@ -30,12 +30,14 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     """
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
+    given = np.unique(graph.source * len(graph.labels) + graph.target).size
     parts = Parts(
         x=graph.features,
         y=graph.labels,
         edges=edges,
         masks=graph.masks or _split(graph.labels, split_seed),
         edge_weight=weights,
+        reversed_edges=edges.shape[1] - given,
     )
     return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
 

@@ -36,8 +36,7 @@ def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, dire
 
 def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Dataset:
     key, _, recipe = name.partition(":")
-    is_path = name.lower() not in NAMED and key.lower() != "synthetic" and _is_path(name)
-    if directed and not is_path:
+    if directed and not is_path(name):
         raise InputError(f"directed is for graphs from files; named ones are undirected (got '{name}')")
     if key.lower() == "synthetic":
         source = SyntheticGraph.parse(recipe)
@@ -47,12 +46,15 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
         named = NAMED[name.lower()]
         parts = named.source.parts(root, split_seed)
         return parts.dataset(name=name.lower(), metric=named.metric)
-    if is_path:
+    if is_path(name):
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)
 
 
-def _is_path(name: str) -> bool:
+def is_path(name: str) -> bool:
+    """Whether a name stands for a user's file or folder, and for no graph with a name or a recipe."""
+    if name.lower() in NAMED or name.partition(":")[0].lower() == "synthetic":
+        return False
     separators = [sep for sep in (os.sep, os.altsep) if sep]
     looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv"))
     return looks_like_one or os.path.exists(name)

@@ -17,6 +17,7 @@ from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods.base import Budget
 from fastglt.models.base import Network
+from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
@@ -38,6 +39,10 @@ class Ledger:
     def recall(self, settings: dict[str, Any]) -> float | None:
         """The test score of a training that was finished before."""
         return None
+
+    def knows(self, settings: dict[str, Any]) -> bool:
+        """Whether a training was finished before."""
+        return False
 
     def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
         """Called at the end of each training."""
@@ -93,17 +98,12 @@ class Contest:
     ) -> Verdict:
         """Train all sides once for each seed, but for what the ledger has already, and compare."""
         check_rule(margin, level)
-        for seed in seeds:
-            check_seed(seed, "seeds")
-        seeds = [int(seed) for seed in seeds]
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
+        seeds = _checked(seeds)
         ledger = ledger or Ledger()
-        identical = not self.fresh_init and len(seeds) > 1 and not seeds_matter(self.network, self.task)
+        identical = self._identical(seeds)
         scores: dict[str, list[float]] = {side: [] for side in self.sides}
         for seed in seeds[:1] if identical else seeds:
-            start = fresh_start(self.network, seed) if self.fresh_init else self.network
-            round_of_seed = _Round(self, start, seed, ledger, progress)
+            round_of_seed = _Round(self, self._start(seed), seed, ledger, progress)
             for side, found in scores.items():
                 found.append(round_of_seed.score(side))
         copies = len(seeds) if identical else 1
@@ -120,6 +120,32 @@ class Contest:
         if DISTILLED in by_side:
             distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
         return judge(dense_scores=by_side[DENSE], distilled=distilled)
+
+    def pending(self, seeds: Sequence[int], ledger: Ledger) -> list[dict[str, Any]]:
+        """The settings of all trainings that a verdict would need and a ledger does not have.
+
+        A teacher whose score alone is remembered is trained once more.
+        """
+        seeds, found = _checked(seeds), list[dict[str, Any]]()
+        for seed in seeds[:1] if self._identical(seeds) else seeds:
+            start = self._start(seed)
+            settings = {side: self.settings(side, start, seed) for side in self.sides}
+            new = [side for side in self.sides if not ledger.knows(settings[side])]
+            found += [settings[side] for side in new]
+            if DENSE not in new and any(map(self.is_taught, new)):
+                found.append({**settings[DENSE], "teacher": True})
+        return found
+
+    def _start(self, seed: int) -> Network:
+        return fresh_start(self.network, seed) if self.fresh_init else self.network
+
+    def _identical(self, seeds: Sequence[int]) -> bool:
+        """Whether all seeds' trainings are one and the same."""
+        return not self.fresh_init and len(seeds) > 1 and not self._seeds_matter
+
+    @cached_property
+    def _seeds_matter(self) -> bool:
+        return seeds_matter(self.network, self.task)
 
     def masks_of(self, side: str) -> Masks | None:
         """What a side is trained under; None for all of it."""
@@ -168,6 +194,15 @@ class Contest:
             )
             found |= {f"{run}_val": scores.val, f"{run}_test": scores.test}
         return found
+
+
+def _checked(seeds: Sequence[int]) -> list[int]:
+    for seed in seeds:
+        check_seed(seed, "seeds")
+    found = [int(seed) for seed in seeds]
+    if not found or len(set(found)) < len(found):
+        raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(found)})")
+    return found
 
 
 def seeds_matter(network: Network, task: Task) -> bool:
@@ -244,7 +279,7 @@ def evaluate(
     metric: str | None = None,
     other_graph: bool = False,
     device: str | torch.device = "cpu",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Verdict:
     """Is it a winning ticket? Dense network and ticket are trained from the same Θ0, once for each seed.
 
@@ -267,11 +302,16 @@ def evaluate(
         metric: How it is scored (default: as in the search).
         other_graph: Whether a graph that is not the ticket's own is let in.
         device: cpu, cuda, ….
-        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
+        progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
+            `Training` and the number of epochs.
     """
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     metric = metric or ticket.config["metric"]
     task = ticket.task.from_data(data, metric=metric, directed=ticket.directed).to(device)
     contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
-    return contest.verdict(tuple(seeds), margin=margin, level=level, progress=progress)
+    check_rule(margin, level)
+    chosen = tuple(seeds)
+    trainings = len(contest.pending(chosen, Ledger())) if progress is True else None
+    with shown(progress, trainings=trainings) as after_epoch:
+        return contest.verdict(chosen, margin=margin, level=level, progress=after_epoch)

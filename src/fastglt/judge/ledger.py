@@ -10,10 +10,18 @@ from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
 
 
 class StoredTrainings(Ledger):
-    """Looks a training up before it is run, and writes it down when it is done."""
+    """Looks a training up before it is run, and writes it down when it is done.
+
+    Without a store it can be asked what the ticket's own run has, for a dry run.
+    """
 
     def __init__(
-        self, store: Store, machine: Mapping[str, Any], about: Mapping[str, Any], *, command: str = "evaluate"
+        self,
+        store: Store | None,
+        machine: Mapping[str, Any],
+        about: Mapping[str, Any],
+        *,
+        command: str = "evaluate",
     ) -> None:
         self._store, self._machine, self._about, self._command = store, machine, about, command
         self._known: dict[str, float] = {}
@@ -34,11 +42,19 @@ class StoredTrainings(Ledger):
 
     def recall(self, settings: dict[str, Any]) -> float | None:
         """The test score of the ticket's own run, or in the latest entry with these settings."""
+        score = self._look_up(settings)
+        self.recalled += score is not None
+        return score
+
+    def knows(self, settings: dict[str, Any]) -> bool:
+        """Whether a training need not be run."""
+        return self._look_up(settings) is not None
+
+    def _look_up(self, settings: dict[str, Any]) -> float | None:
         key = key_of(self._whole(settings))
         score = self._known.get(key)
-        if score is None and (found := self._store.find(key)) is not None:
+        if score is None and self._store is not None and (found := self._store.find(key)) is not None:
             score = float(found.metrics[f"{_side(settings)}_test"])
-        self.recalled += score is not None
         return score
 
     def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
@@ -51,6 +67,7 @@ class StoredTrainings(Ledger):
             **nan_as_null({f"{side}_val": scores.val, f"{side}_test": scores.test}),
             f"{side}_seconds": result.seconds,
         }
+        assert self._store is not None, "a store that is not there is only looked at"
         self._store.record(
             Entry(
                 key=key_of(whole),

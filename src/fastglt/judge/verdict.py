@@ -10,7 +10,7 @@ import numpy as np
 
 from fastglt.errors import InputError, require, unknown_name
 from fastglt.judge.paired import PairedTest, power, seeds_for_power
-from fastglt.report.wording import mean_and_deviation, points, signed
+from fastglt.report.wording import OUTCOMES, mean_and_deviation, points, signed
 from fastglt.system.container import nan_as_null
 from fastglt.tickets.phases import DENSE, DISTILLED
 
@@ -114,7 +114,7 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, which claims no more than was shown."""
-        return f"{WORDS[self.outcome] if self._compared > 1 else 'Undecided'}: {self._reason}."
+        return f"{OUTCOMES[self.outcome if self._compared > 1 else 'undecided'].capitalize()}: {self._reason}."
 
     @property
     def power_note(self) -> str:
@@ -238,12 +238,6 @@ class Verdict:
 
 _OPPONENTS = {DENSE: "dense", DISTILLED: "distilled dense"}
 _EQUAL = "equal differences for all seeds"
-WORDS = {
-    "winning": "Winning",
-    "non-inferior": "Non-inferior",
-    "undecided": "Undecided",
-    "inferior": "Worse",
-}
 
 
 def check_rule(margin: float, level: float) -> None:

@@ -55,6 +55,11 @@ def print_text(text: str, console: Console, style: str = "") -> None:
     console.print(plain(text, style), highlight=False, soft_wrap=not console.is_terminal)
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output or standard error, as `print_text` does."""
+    print_text(text, Console(stderr=err))
+
+
 _layout = {"wide": False}  # of this process's output
 
 
@@ -92,7 +97,9 @@ def _stacked(table: Table, console: Console) -> list[Table]:
             parts.append(_part(table, chosen))
             chosen = list(first)
         chosen.append(column)
-    return [*parts, _part(table, chosen)]
+    parts.append(_part(table, chosen))
+    parts[0].title, parts[0].title_justify = table.title, table.title_justify
+    return parts
 
 
 def _part(table: Table, columns: Sequence[int]) -> Table:

@@ -1,4 +1,11 @@
-"""Scores as people read them: per cent and points here, fractions everywhere else."""
+"""Words for results, the same in every command; scores as per cent and points here, fractions everywhere else."""
+
+OUTCOMES = {  # of a verdict, by the names they have in JSON
+    "winning": "winning",
+    "non-inferior": "non-inferior",
+    "undecided": "undecided",
+    "inferior": "worse",
+}
 
 
 def percent(value: float | None) -> str:
@@ -36,3 +43,23 @@ def signed(value: float) -> str:
     ('−0.34', '+0.00', '−0.00')
     """
     return f"{100 * value:+.2f}".replace("-", "−")
+
+
+def against_dense(difference: float, dense: str = "dense") -> str:
+    """How a ticket's score lies to dense, in the words of the papers' plain rule.
+
+    >>> against_dense(0.0034), against_dense(-0.0108)
+    ('at least dense (+0.34 points)', 'below dense (−1.08 points)')
+    """
+    return f"{'at least' if difference >= 0 else 'below'} {dense} ({signed(difference)} points)"
+
+
+def duration(seconds: float) -> str:
+    """About how long something takes.
+
+    >>> duration(12.3), duration(130), duration(9000)
+    ('12 s', '2 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -10,6 +10,7 @@ import torch
 
 from fastglt import __version__, kernels
 from fastglt.data import Dataset, load
+from fastglt.data.origin import Origin
 from fastglt.errors import require
 from fastglt.methods import Budget, FixedMasks, Method, Targets, make
 from fastglt.models import Backbone
@@ -137,6 +138,11 @@ class Prepared:
             **asdict(self.method.targets),
             **self.method.budget.settings,
         }
+
+    @property
+    def origin(self) -> Origin | None:
+        """The files that the graph came from, if it did."""
+        return Origin.of(self.experiment.dataset, directed=self.experiment.directed)
 
     @property
     def dense_settings(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fastglt.system.storage import disk_errors, read_bytes
 from fastglt.training.records import EpochRecord
 
 RUN, METRICS = "run.json", "metrics.json"
+ORIGIN = "graph_from"  # the key in run.json of where a graph from files is
 _MOST = 1 << 24  # bytes
 _REMEDIES = {
     RUN: "remove that folder, or choose another --out",

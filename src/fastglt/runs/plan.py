@@ -44,6 +44,13 @@ class Run:
         split = [f"split {self.experiment.split_seed}"] if self.names_split else []
         return " ".join([*words, *split, f"seed {self.experiment.seed}"])
 
+    @property
+    def epochs(self) -> int:
+        """Of all its trainings together."""
+        budget = self.experiment.budget
+        taught = budget.epochs if budget.distill > 0 and self.method != DENSE else 0
+        return taught + budget.epochs + (0 if self.is_dense else self.experiment.make_method().epochs)
+
     def result(self) -> dict[str, Any] | None:
         """Its metrics, if it is finished."""
         return RunFolder(self.folder, self.settings).result()

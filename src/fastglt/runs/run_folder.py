@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from fastglt import kernels
+from fastglt.data.origin import Origin
 from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.runs.checkpoints import Checkpoints, DamagedError, damage
-from fastglt.runs.folder_files import METRICS, RUN, damaged, history_bytes, json_bytes, read_json
+from fastglt.runs.differences import told
+from fastglt.runs.folder_files import METRICS, ORIGIN, RUN, damaged, history_bytes, json_bytes, read_json
 from fastglt.system import digests
 from fastglt.system.storage import disk_errors, open_lock, write_atomically
 from fastglt.system.terminal import warn
@@ -33,8 +35,16 @@ _FIRST = (".lock", f".{RUN}.", digests.FILE, f".{digests.FILE}.")  # begin names
 class RunFolder(Journal):
     """A journal on disk. Killed at any moment, a run goes on from its last checkpoint, bit for bit."""
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], *, checkpoint_every: float = 10.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, Any],
+        *,
+        checkpoint_every: float = 10.0,
+        origin: Origin | None = None,  # of a graph from files
+    ) -> None:
         self.path, self.settings = path, json.loads(json.dumps(settings))
+        self._origin = origin
         self.stop = False  # set it to stop after the epoch that is running
         self._every, self._next = checkpoint_every, time.monotonic() + checkpoint_every
         self._checkpoints = Checkpoints(path / "checkpoint")
@@ -61,10 +71,7 @@ class RunFolder(Journal):
                 time.sleep(_LOOK_EVERY)
             begun = read_json(self.path / RUN, "kernels")
             if begun is None:
-                begun = {"settings": self.settings, "kernels": kernels.table().to_dict()}
-                content = json_bytes(begun)
-                digests.record(self.path, {RUN: content})
-                write_atomically(self.path / RUN, content)
+                begun = self._begin()
             finished = self._metrics(told=True)
             if finished is None and self._begun_by is not None:
                 now = self.settings[_VERSION]
@@ -72,6 +79,17 @@ class RunFolder(Journal):
             self._sweep(finished is not None)
             with kernels.use_table(self._table(begun["kernels"])):
                 yield finished
+
+    def _begin(self) -> dict[str, Any]:
+        """Write what the run is begun with; where its graph came from has no say in what it computes."""
+        begun: dict[str, Any] = {"settings": self.settings, "kernels": kernels.table().to_dict()}
+        if self._origin is not None:
+            with disk_errors(self._origin.files[0], "read"):
+                begun[ORIGIN] = self._origin.record(self.path)
+        content = json_bytes(begun)
+        digests.record(self.path, {RUN: content})
+        write_atomically(self.path / RUN, content)
+        return begun
 
     def result(self) -> dict[str, Any] | None:
         """The metrics of a run that is finished; else None. Looks, and touches nothing."""
@@ -233,11 +251,8 @@ class RunFolder(Journal):
             self._begun_by = str(before.get(_VERSION))
             return
         if changed:
-            name = changed[0]
-            raise InputError(
-                f"'{self.path}' holds another run: {', '.join(changed)} differ ({name} was "
-                f"{before.get(name)!r}, got {self.settings.get(name)!r}); choose another --out"
-            )
+            differences = told(before, self.settings)
+            raise InputError(f"'{self.path}' holds another run ({differences}); choose another --out")
 
 
 def settings_digest(settings: Mapping[str, Any]) -> str:

@@ -1,14 +1,16 @@
 """A series of runs: what is finished is taken, what is left an engine executes, each run is told of as it ends."""
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastglt.errors import FastGLTError, require, unknown_name
-from fastglt.report.wording import percent
+from fastglt.report.wording import duration, percent
 from fastglt.runs.engine import Engine, MakeEngine, Outcome
 from fastglt.runs.experiment import Experiment, available_threads
+from fastglt.runs.forecast import DryRun, forecast
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.plan import Run, plan
 from fastglt.runs.store import Store
@@ -40,6 +42,7 @@ class Series:
     engine: str | MakeEngine = "local"
     shown: str = "test"  # the scores that are told while runs end; val where these decide what runs next
     tell: Tell | None = None  # gets a line of text for whatever happens
+    dry_run: bool = False  # raise `DryRun`, with what would be executed, instead of doing so
 
     def __post_init__(self) -> None:
         require("not be negative", checkpoint_every=self.checkpoint_every)
@@ -53,20 +56,23 @@ class Series:
         say what the experiments' tickets are called. Interrupted, it raises `Stopped`.
         """
         runs = plan(experiments, self.out, labels)
+        if self.dry_run:
+            raise DryRun(forecast(runs, self.store, jobs=self.jobs, out=self.out))
         outcomes = self._finished(runs)
         done = {outcome.run.folder for outcome in outcomes}
         left = [run for run in runs if run.folder not in done]
         if left:
             several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
             self._tell(f"{several} in '{self.out}'")
-        engine = self._make_engine()
+        engine, clock = self._make_engine(), _Clock(left)
         with stop_on_signals(engine):
             try:
                 for outcome in engine.run(left):
                     outcomes.append(outcome)
                     for message in outcome.warnings:
                         warn(f"{outcome.run.name}: {message}")
-                    self._tell(f"{self._line(outcome)}; {len(runs) - len(outcomes)} left")
+                    clock.ended(outcome.run)
+                    self._tell(f"{self._line(outcome)}; {len(runs) - len(outcomes)} left{clock.time_left}")
             except KeyboardInterrupt as stopped:
                 raise Stopped(*stopped.args) from None
         return runs, outcomes
@@ -117,6 +123,22 @@ class Series:
     def _tell(self, line: str) -> None:
         if self.tell is not None:
             self.tell(safe(line))
+
+
+class _Clock:
+    """How long the runs that are left will take: as long for an epoch as those that have ended."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._began, self._done, self._left = time.monotonic(), 0, sum(run.epochs for run in runs)
+
+    def ended(self, run: Run) -> None:
+        self._done, self._left = self._done + run.epochs, self._left - run.epochs
+
+    @property
+    def time_left(self) -> str:
+        """In words that follow others; nothing at the end."""
+        passed = time.monotonic() - self._began
+        return f", about {duration(passed * self._left / self._done)}" if self._left and self._done else ""
 
 
 def runs_at_a_time(jobs: int, threads: int, device: str) -> int:

@@ -36,7 +36,8 @@ def work(job: Job, stop_pipe: Connection | None = None) -> None:
     experiment.use_machine()
     prepared = experiment.prepare()
     settings = settings_of(prepared, job["twin"])
-    folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=job["checkpoint_every"])
+    every, origin = job["checkpoint_every"], prepared.origin
+    folder = RunFolder(Path(job["folder"]), settings, checkpoint_every=every, origin=origin)
     if stop_pipe is not None:
         threading.Thread(target=_stop_when_asked, args=(folder, stop_pipe), daemon=True).start()
     with folder.open(wait=True) as finished:  # another command may be at the same run

@@ -45,6 +45,7 @@ class StudySettings(TypedDict, total=False):
     checkpoint_every: float
     engine: str | MakeEngine
     progress: bool | Callable[[str], None]
+    dry_run: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,7 @@ class Study:
     checkpoint_every: float = 10.0
     engine: str | MakeEngine = "local"
     progress: bool | Callable[[str], None] = False
+    dry_run: bool = False  # raise `fastglt.runs.forecast.DryRun`, with what would run, instead of running it
     shown: str = "test"  # the scores that are told while runs end
 
     @cached_property
@@ -103,6 +105,7 @@ class Study:
             engine=self.engine,
             shown=self.shown,
             tell=self.progress if callable(self.progress) else tell_on_stderr if self.progress else None,
+            dry_run=self.dry_run,
         )
 
     def run(

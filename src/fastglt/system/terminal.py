@@ -3,7 +3,9 @@
 import codecs
 import io
 import re
+import shutil
 import sys
+import textwrap
 from typing import TextIO
 
 WARNING = "warning: "  # how a line that warns begins
@@ -46,8 +48,12 @@ def safe(text: object) -> str:
 
 
 def warn(message: str) -> None:
-    """One line on standard error."""
-    print(f"{WARNING}{safe(message)}", file=sys.stderr)
+    """One line on standard error; a terminal gets it wrapped between words."""
+    text = f"{WARNING}{safe(message)}"
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    print(text, file=sys.stderr)
 
 
 def write_anyhow(stream: TextIO) -> None:

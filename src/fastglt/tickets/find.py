@@ -17,6 +17,7 @@ from fastglt.methods import Method, Targets, lookup, make
 from fastglt.methods.settings import name_of, with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.models.base import Network, state_of
+from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
@@ -72,7 +73,7 @@ def find_ticket(
     prunable: list[str] | None = None,
     distill: float | None = None,
     device: str | torch.device = "cpu",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> Ticket:
     """Find a graph lottery ticket.
@@ -107,7 +108,8 @@ def find_ticket(
         distill: The weight of a teacher in the loss: the dense network is trained first, and what it says about all
             nodes teaches the search and the ticket alone (default: no teacher).
         device: cpu, cuda, ….
-        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
+        progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
+            `Training` and the number of epochs.
         options: The method's own options, such as ``swap_fraction=0.2``.
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
@@ -122,7 +124,8 @@ def find_ticket(
     if distill is not None:
         budget = replace(budget, distill=distill)
     chosen = make(method, targets=targets, budget=budget, **options)
-    found = find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=progress)
+    with shown(progress) as after_epoch:
+        found = find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=after_epoch)
     return found.ticket.with_config(**({} if directed is None else {"directed": directed}))
 
 

@@ -1,6 +1,7 @@
 """The ticket file: one safetensors file with bit-packed masks, kept weights only, and JSON metadata.
 
-No times and no paths are in it, so equal runs give equal bytes; a checksum covers every byte.
+The search's history is in it as well, unless it has none, as tickets of before. No times and no paths are in it, so
+equal runs give equal bytes; a checksum covers every byte.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from fastglt.system.container import nan_as_null, own_copies, read_meta, read_te
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import is_out_of_memory
 from fastglt.system.storage import disk_errors, write_atomically
+from fastglt.tickets import history
 from fastglt.tickets.schema import check_header, check_tensors
 from fastglt.tickets.ticket import Ticket, state_hash
 
@@ -66,6 +68,8 @@ def encode(ticket: Ticket) -> bytes:
     header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: nan_as_null(getattr(ticket, name)) for name in _PLAIN}
+    columns, stages = history.to_tensors(ticket.history)
+    tensors, header = tensors | columns, header | stages
     content = to_bytes(own_copies(tensors), header)
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
@@ -126,6 +130,7 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
         weights=weights,
         soft_edge_mask=soft_edge_mask,
         load_initial=_initial_loader(header, initial_file),
+        history=history.from_tensors(tensors, header),
         **plain,
     )
 

@@ -11,6 +11,7 @@ from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
 from fastglt.models.base import Network
+from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.tasks import Task
 from fastglt.tickets.find import make_ticket
@@ -69,7 +70,7 @@ def transfer_ticket(
     metric: str | None = None,
     directed: bool | None = None,
     device: str | torch.device = "cpu",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Ticket:
     """A ticket for another model, or other data, with the masks of one that was found before.
 
@@ -91,11 +92,13 @@ def transfer_ticket(
         metric: How it is scored (default: as in the ticket's search).
         directed: Whether each direction of an edge counts on its own (default: if the data is directed).
         device: cpu, cuda, ….
-        progress: Called after each epoch with the phase, the `Training` and the number of epochs.
+        progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
+            `Training` and the number of epochs.
     """
     task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=directed).to(device)
     network = as_network(model, task, hidden=hidden, seed=seed, options=model_options, soft_edges=False)
-    made = transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=progress)
+    with shown(progress) as after_epoch:
+        made = transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=after_epoch)
     return made.with_config(**({} if directed is None else {"directed": directed}))
 
 

@@ -75,12 +75,14 @@ def test_without_the_graph_only_masks(cli: Cli, runs: Path) -> None:
     assert all(told[name] for name in GROUPS)
 
 
-def test_a_graph_from_a_file_has_no_name_but_masks_can_be_compared(cli: Cli, tmp_path: Path) -> None:
+def test_masks_can_be_compared_where_the_file_of_their_graph_is_gone(cli: Cli, tmp_path: Path) -> None:
     arrays: dict[str, Any] = {name: np.asarray(value) for name, value in toy_data().to_dict().items()}
     np.savez(tmp_path / "toy.npz", **arrays)
     for seed in "01":
         made = cli("find", "--dataset", tmp_path / "toy.npz", *SHORT, "--seed", seed, "--out", tmp_path / seed)
         assert made.code == 0, made.err
+    assert None not in [cli("diff", tmp_path / "0", tmp_path / "1", "--json").document[name] for name in GROUPS]
+    (tmp_path / "toy.npz").unlink()
     found = cli("diff", tmp_path / "0", tmp_path / "1", "--json").document
     assert [found[name] for name in GROUPS] == [None] * 3
     assert found["edges"]["size"] == 60

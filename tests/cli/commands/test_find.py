@@ -85,8 +85,9 @@ def test_another_runs_folder_is_not_touched(find: Cli, tmp_path: Path) -> None:
     before = listing(tmp_path)
     result = find("--seed", "1", "--out", tmp_path / "run")
     assert result.code == 2
-    assert "holds another run" in result.err
-    assert "seed" in result.err
+    assert "holds another run (--seed 0 there, 1 here); choose another --out" in result.err
+    width = find("--hidden", "8", "--out", tmp_path / "run")
+    assert "holds another run (--hidden 16 there, 8 here)" in width.err
     assert listing(tmp_path) == before
 
 

@@ -48,22 +48,125 @@ def test_a_ticket_alone_needs_its_graph_named(ticket: Ticket, tmp_path: Path) ->
         OwnGraph().load(tmp_path / "ticket.safetensors")
 
 
-def test_a_graph_from_a_file_needs_its_path(cli: Cli, tmp_path: Path) -> None:
+RUN = [
+    "--hidden",
+    "4",
+    "--oneshot-epochs",
+    "1",
+    "--denoise-epochs",
+    "2",
+    "--interval",
+    "1",
+    "--threads",
+    "1",
+    "--quiet",
+]
+
+
+def write_ring(folder: Path) -> Path:
     nodes = np.arange(60)
-    x = np.eye(3, dtype=np.float32)[nodes % 3]
+    folder.mkdir(exist_ok=True)
+    ring = folder / "cora.npz"  # which is not the graph of that name
     edges = np.stack([nodes, (nodes + 1) % 60])
-    ring = tmp_path / "cora.npz"  # which is not the graph of that name
-    np.savez(ring, edge_index=edges, x=x, y=nodes % 3)
-    short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
-    arguments = ("--dataset", ring, "--directed", *short, "--quiet", "--out", tmp_path / "run")
-    assert cli("find", *arguments).code == 0
-    ticket, file = open_ticket(tmp_path / "run")
-    with pytest.raises(InputError, match=r"came from a file \(got 'cora.npz'\); pass its path as --dataset"):
-        OwnGraph().load(file)
-    task = task_of(ticket, OwnGraph(dataset=str(ring), directed=True).load(file))
-    assert task.graph.directed
+    np.savez(ring, edge_index=edges, x=np.eye(3, dtype=np.float32)[nodes % 3], y=nodes % 3)
+    return ring
+
+
+def write_csv(folder: Path) -> Path:
+    folder.mkdir()
+    rows = [f"n{node},{node % 3},{node % 2},{node % 5}" for node in range(60)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,a,b", *rows]))
+    pairs = [f"n{node},n{(node + 1) % 60}" for node in range(60)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *pairs]))
+    return folder / "edges.csv"
+
+
+def test_a_graph_from_a_file_is_found_again(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_ring(tmp_path / "my")
+    monkeypatch.chdir(tmp_path)
+    assert cli("find", "--dataset", "my/cora.npz", "--directed", *RUN, "--out", "runs/a").code == 0
+    monkeypatch.chdir("/")
+    ticket, file = open_ticket(tmp_path / "runs" / "a")
+    assert task_of(ticket, OwnGraph().load(file)).graph.directed, "as it was read"
     with pytest.raises(InputError, match="with --directed"):
-        task_of(ticket, OwnGraph(dataset=str(ring)).load(file))
+        task_of(ticket, OwnGraph(dataset=str(tmp_path / "my" / "cora.npz")).load(file))
+    assert str(tmp_path).encode() not in file.read_bytes(), "a ticket that is passed on tells no paths"
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for part in ("my", "runs"):
+        (tmp_path / part).rename(moved / part)
+    ticket, file = open_ticket(moved / "runs" / "a")
+    task_of(ticket, OwnGraph().load(file))
+
+
+@pytest.mark.parametrize("form", ["my/edges.csv", "my", "my/edges.csv+my/nodes.csv"])
+def test_every_command_finds_csv_files_again(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    edges = write_csv(tmp_path / "my")
+    monkeypatch.chdir(tmp_path)
+    assert cli("find", "--dataset", form, *RUN, "--out", "runs/a").code == 0
+    transfer = ("transfer", "runs/a", "--seed", 7, "--seeds", "0", *RUN[2:6], "--threads", 1, "--quiet")
+    for command in (
+        ("predict", "runs/a"),
+        ("show", "runs/a", "--cost"),
+        ("evaluate", "runs/a", "--seeds", "0", "--threads", 1, "--quiet"),
+        ("diff", "runs/a", "runs/a"),
+        transfer if form == "my/edges.csv" else ("show", "runs/a"),
+    ):
+        result = cli(*command)
+        assert (result.code, result.err) == (0, ""), command
+    text = edges.read_text()
+    edges.write_text(text.replace("n0,n1\n", ""))
+    changed = cli("predict", "runs/a")
+    assert changed.code == 2
+    assert f"'{edges}' has changed since the ticket was found; pass the graph as --dataset" in changed.err
+    assert changed.err.count("\n") == 1
+    edges.unlink()
+    gone = cli("predict", "runs/a")
+    assert (gone.code, gone.err.count("\n")) == (2, 1)
+    assert f"the ticket's graph is gone (got no file '{edges}'); pass the graph as --dataset" in gone.err
+    assert cli("diff", "runs/a", "runs/a").code == 0, "what needs no graph goes on"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        [],
+        {"paths": []},
+        {"paths": "x", "sha256": [], "directed": False},
+        {"paths": [{"path": "a", "from_here": 1}], "sha256": [], "directed": False},
+        {"paths": [{"path": "a\0", "from_here": "a"}], "sha256": [], "directed": False},
+        {"paths": [{"path": "a", "from_here": "a"}] * 3, "sha256": [], "directed": False},
+        {"paths": [{"path": "a", "from_here": "a"}], "sha256": [1], "directed": False},
+        {"paths": [{"path": "a", "from_here": "a"}], "sha256": [], "directed": 1},
+    ],
+)
+def test_a_record_of_files_that_no_run_wrote_is_refused(ticket: Ticket, tmp_path: Path, origin: object) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    (tmp_path / "run.json").write_text(json.dumps({"settings": {"dataset": "a.npz"}, "graph_from": origin}))
+    with pytest.raises(InputError, match=r"run\.json' cannot be read; pass --dataset"):
+        OwnGraph().load(tmp_path / "ticket.safetensors")
+
+
+@pytest.mark.parametrize("place", ["os:system", "digits", "\x1b[2Jx.npz", "/dev/zero"])
+def test_a_record_of_files_names_files_and_nothing_else(
+    cli: Cli, ticket: Ticket, tmp_path: Path, place: str
+) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    origin = {"paths": [{"path": place, "from_here": place}], "sha256": [], "directed": False}
+    (tmp_path / "run.json").write_text(json.dumps({"settings": {"dataset": "x.npz"}, "graph_from": origin}))
+    result = cli("show", tmp_path, "--cost")
+    assert result.code == 2
+    assert "the ticket's graph is gone" in result.err
+    assert "\x1b" not in result.err
+
+
+def test_a_folder_of_before_needs_the_path(ticket: Ticket, tmp_path: Path) -> None:
+    ticket.save(tmp_path / "ticket.safetensors")
+    (tmp_path / "run.json").write_text(json.dumps({"settings": {"dataset": "cora.npz"}}))
+    with pytest.raises(InputError, match=r"came from a file \(got 'cora.npz'\); pass its path as --dataset"):
+        OwnGraph().load(tmp_path / "ticket.safetensors")
 
 
 def test_a_damaged_record_is_named(ticket: Ticket, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastglt.studies.extreme import Walk, bisect, climb, descend_front
+from fastglt.studies.extreme.walks import most_left
 
 Point = TypeVar("Point")
 
@@ -90,3 +91,25 @@ def test_the_front_is_what_nothing_beats(columns: int, border: list[int]) -> Non
     found, asked = front(border, columns)
     assert found == best
     assert len(asked) == len(set(asked)) <= columns + len(border)
+
+
+@pytest.mark.parametrize("start", [0, 49, 98])
+def test_most_left_bounds_every_walk(start: int) -> None:
+    levels = list(range(99))
+    most = most_left(lambda: bisect(levels, start), [])
+    lengths = set()
+    for last in range(-1, 99):
+        walk, asked = bisect(levels, start), 1
+        point = next(walk)
+        try:
+            while True:
+                point = walk.send(point <= last)
+                asked += 1
+        except StopIteration:
+            lengths.add(asked)
+    assert most == max(lengths)
+
+
+def test_most_left_of_a_large_front_is_not_told() -> None:
+    assert most_left(lambda: descend_front([[1, 2], [3, 4]]), []) == 4
+    assert most_left(lambda: descend_front([list(range(30))] * 30), []) is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.help_text import as_lines
 from fastglt.cli.shared.measuring import HOW, Kept, Measurement, Pairs, measure_all, pair_of
 from fastglt.cli.shared.options import given
 from fastglt.errors import require
@@ -82,7 +83,7 @@ _INFER: "Columns" = {
 }
 
 
-@app.command("train", epilog=TRAIN_EXAMPLES)
+@app.command("train", epilog=as_lines(TRAIN_EXAMPLES))
 @gather
 def train(
     pairs: Pairs,
@@ -106,7 +107,7 @@ def train(
     measure_all("train", settings, measurements, _TRAIN, kept, threads=pairs.threads, device=pairs.chosen_device)
 
 
-@app.command("search", epilog=SEARCH_EXAMPLES)
+@app.command("search", epilog=as_lines(SEARCH_EXAMPLES))
 @gather
 def search(
     pairs: Pairs,
@@ -150,7 +151,7 @@ def search(
     measure_all("search", settings, measurements, _SEARCH, kept, threads=pairs.threads, device=pairs.chosen_device)
 
 
-@app.command("infer", epilog=INFER_EXAMPLES)
+@app.command("infer", epilog=as_lines(INFER_EXAMPLES))
 @gather
 def infer(
     pairs: Pairs,

@@ -8,6 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN, WHAT
+from fastglt.cli.shared.dry_run import told_dry_run
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.series import tell_failures, told_how_to_go_on
 from fastglt.cli.shared.setup import Many, Setup
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from fastglt.studies.compare import Comparison
 
 EXAMPLES = (
-    "Examples: [bold]fastglt compare --methods fastglt,oneshot,random --seeds 0-2[/] (the bundled digits graph) · "
-    "[bold]fastglt compare --dataset cora --model gcn --methods all --graph-sparsity 0.2,0.05 "
-    "--weight-sparsity 0.9,0.95 --jobs 4 --csv cora.csv[/]"
+    "Examples: [bold]fastglt compare[/] (three methods, five seeds, the bundled digits graph) · "
+    "[bold]fastglt compare --dataset cora --methods all --dry-run[/] (how many runs, how long?) · "
+    "[bold]fastglt compare --dataset cora --graph-sparsity 0.2,0.05 --weight-sparsity 0.9,0.95 --csv cora.csv[/] "
+    "(two pairs of sparsities) · "
+    r"[bold]fastglt compare --methods 'fastglt,fastglt\[ramp=1]' --seeds 0-9[/] (one option, with and without)"
 )
 
 
@@ -54,15 +57,15 @@ def compare(
 ) -> None:
     """Compare methods: the same graph, model, seeds and sparsities, mean and deviation over seeds.
 
-    Every ticket is found and trained in isolation in a process and a folder of its own; the dense network of a
-    seed is trained once, for all methods. Stopped or killed, the same command goes on where it was; what is
-    finished, here or in the results store, is never computed again. A run that fails is told at the end, and
-    the others are kept. With --distill every ticket is a distilled one, and has a second verdict, against a dense
-    network that was taught in the same way.
+    Every ticket is found, and retrained from its initial weights, in a process and a folder of its own; the dense
+    network of a seed is trained once, for all methods. Stopped or killed, the same command goes on where it was;
+    what is finished, here or in the results store, is never computed again. A run that fails is told at the end,
+    and the others are kept. With --distill every ticket is a distilled one, and has a second verdict, against a
+    dense network that was taught in the same way.
     """
     from fastglt.studies.compare import compare as run
 
-    with told_how_to_go_on():
+    with told_how_to_go_on(), told_dry_run(as_json=many.json_output):
         results = run(
             **setup.as_arguments,
             **many.as_arguments(methods),

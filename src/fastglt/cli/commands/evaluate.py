@@ -9,7 +9,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN, WHAT
 from fastglt.cli.shared.gather import gather
-from fastglt.cli.shared.judging import Loader, judge, print_verdict
+from fastglt.cli.shared.judging import Loader, Trials, judge, print_verdict
 from fastglt.cli.shared.tickets import OwnGraph
 from fastglt.studies.lists import read_seeds
 
@@ -36,6 +36,7 @@ def evaluate(
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
     device: arguments.Device = "cpu",
     store: arguments.Store = arguments.STORE,
+    dry_run: arguments.DryRun = False,
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
     wide: arguments.Wide = False,
@@ -48,7 +49,9 @@ def evaluate(
     distilled ticket is taught by the dense network of each seed, and has a second verdict, against a dense network
     that was taught in the same way.
     """
+    from fastglt.cli.shared.dry_run import print_trainings
     from fastglt.judge.verdict import check_rule
+    from fastglt.report.bars import TimeLeft
     from fastglt.runs.experiment import machine_settings, use_machine
 
     check_rule(margin, level)
@@ -56,11 +59,21 @@ def evaluate(
     use_machine(threads)
     load = Loader(graph, device=device, fresh_init=fresh_init)
     judged = [load.open(path) for path in dict.fromkeys(tickets)]
-    documents = []
+    trials = Trials(
+        seeds=chosen,
+        margin=margin,
+        level=level,
+        machine=machine_settings(threads, device),
+        store=store,
+        command="evaluate",
+        quiet=quiet,
+    )
+    if dry_run:
+        print_trainings(trials.plan(judged), as_json=json_output)
+        return
+    left, documents = TimeLeft(trials.pending(judged)), []
     for one in judged:
-        verdict = judge(
-            one, chosen, margin, level, machine_settings(threads, device), store, command="evaluate", quiet=quiet
-        )
+        verdict = judge(one, trials, left)
         documents.append(one.document(verdict))
         if not json_output:
             print_verdict(documents[-1], verdict)

@@ -10,6 +10,7 @@ from fastglt.cli.shared import arguments
 from fastglt.cli.shared.compiled import OtherGraph, TicketPath, compiled
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.tickets import OwnGraph
+from fastglt.report.tables import say
 
 EXAMPLES = (
     "Examples: [bold]fastglt export runs/a --to pyg --out cora[/] (then [bold]python cora/model.py[/]) · "
@@ -52,5 +53,5 @@ def export(
         typer.echo(json.dumps(facts))
         return
     for path, size in done.files.items():
-        typer.echo(f"{path}  {size:,} bytes")
-    typer.echo(f"read again: outputs differ from the masked network's by at most {done.max_difference:.1e}")
+        say(f"{path}  {size:,} bytes")
+    say(f"read again: outputs differ from the masked network's by at most {done.max_difference:.1e}")

@@ -7,6 +7,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import JUDGED, WHAT
+from fastglt.cli.shared.dry_run import told_dry_run
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.series import tell_failures, told_how_to_go_on
 from fastglt.cli.shared.setup import Many, Setup
@@ -77,7 +78,7 @@ def extreme(
     from fastglt.studies.extreme import extreme as run
     from fastglt.studies.extreme.report import print_document
 
-    with told_how_to_go_on():
+    with told_how_to_go_on(), told_dry_run(as_json=many.json_output):
         result = run(
             **setup.as_arguments,
             **many.as_arguments(methods),

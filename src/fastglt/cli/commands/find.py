@@ -12,6 +12,7 @@ from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.options import from_config, given, method_options
 from fastglt.cli.shared.setup import Setup
 from fastglt.errors import require
+from fastglt.report.tables import say
 from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Examples: [bold]fastglt find[/] (a ticket on the bundled digits graph) · "
-    "[bold]fastglt find --dataset cora --model gat --weight-sparsity 0.98 --graph-sparsity 0[/] · "
-    "[bold]fastglt find --dataset my/graph.npz --out runs/mine[/] · "
-    "[bold]fastglt find --dataset cora --distill[/] (a distilled ticket)"
+    "[bold]fastglt find --dataset cora --weight-sparsity 0.95 --out runs/a[/] (a folder of your choice) · "
+    "[bold]fastglt find --dataset my/edges.csv --dry-run[/] (your own graph: how long would it take?) · "
+    "[bold]fastglt find --dataset cora --method forest --graph-sparsity 0.5[/] "
+    "(half of the edges, by another method) · "
+    "[bold]fastglt find --dataset cora --distill[/] (the dense network teaches the ticket) · "
+    "[bold]fastglt evaluate runs/a[/] (afterwards: is it a winning ticket?)"
 )
 
 
@@ -82,7 +86,7 @@ def find(
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
 ) -> None:
-    """Find a ticket: search, train it in isolation, train its dense twin, and compare.
+    """Find a ticket: search, retrain it from its initial weights, train the dense network likewise, and compare.
 
     With --distill the dense network comes first and teaches the ticket, which is
     compared with it and with a dense network that was taught in the same way.
@@ -113,17 +117,19 @@ def find(
 
         describe(prepared, as_json=json_output)
         return
-    metrics = _run(prepared, out or _default_folder(prepared), store, checkpoint_every, quiet=quiet)
+    folder = out or _default_folder(prepared)
+    metrics = _run(prepared, folder, store, checkpoint_every, quiet=quiet)
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
         from fastglt.cli.shared.tables import print_metrics
 
-        print_metrics(metrics)
+        print_metrics(metrics, folder)
 
 
 def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
     """The metrics of a run that is finished and in the store."""
+    from fastglt.cli.shared.guide import tell_graph
     from fastglt.cli.shared.progress import Reporter, stop_cleanly
     from fastglt.cli.shared.tables import check_metrics
     from fastglt.runs.entries import entries_of_find
@@ -131,14 +137,16 @@ def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, 
     from fastglt.runs.store import Store
 
     results = Store(store)  # whatever is wrong with it is better found now than at the end
-    folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every)
+    folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every, origin=prepared.origin)
     with folder.open() as finished:
         if finished is not None:
             check_metrics(finished, out)
             if not quiet:
-                typer.echo(f"'{out}' is finished; printing its result again.", err=True)
+                say(f"'{out}' is finished; printing its result again.", err=True)
             metrics, keep = finished, results.ensure
         else:
+            if not quiet:
+                tell_graph(prepared)
             with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
                 prepared.warm_up()
                 metrics, keep = prepared.run(folder, reporter.after_epoch), results.record

@@ -15,6 +15,7 @@ from fastglt.cli.shared.compiled import OtherGraph, TicketPath, compiled
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.tickets import OwnGraph
 from fastglt.errors import InputError
+from fastglt.report.tables import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -225,9 +226,9 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         print_table(table, console)
     rest = facts["nodes"] - len(rows)
     if "out" in facts:
-        typer.echo(f"{facts['nodes']:,} predictions written to {facts['out']}")
+        say(f"{facts['nodes']:,} predictions written to {facts['out']}")
     elif rest:
-        typer.echo(f"… and {rest:,} more; --out writes them all")
+        say(f"… and {rest:,} more; --out writes them all")
     if facts["test_score"] is not None:
         score = f"{title_of(facts['metric'])} on the {facts['test_nodes']:,} test nodes among them"
-        typer.echo(f"{score}: {percent(facts['test_score'])}")
+        say(f"{score}: {percent(facts['test_score'])}")

@@ -12,6 +12,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.errors import InputError, require
+from fastglt.report.tables import say
 from fastglt.studies.lists import read_names, read_seeds
 from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import safe
@@ -135,16 +136,16 @@ def _say(
 ) -> None:
     """What the list does not: that it is empty, and why, or not all of it."""
     if not everything:
-        typer.echo(f"no run is recorded in '{store}' yet; `fastglt find` and others record theirs", err=True)
+        say(f"no run is recorded in '{store}' yet; `fastglt find` and others record theirs", err=True)
     elif not found:
-        typer.echo(f"none of {len(everything)} runs in '{store}' fits", err=True)
+        say(f"none of {len(everything)} runs in '{store}' fits", err=True)
         for name, values in wanted.items():
             known = {row[name] for row in everything if row[name] is not None}
             if not known & set(values):
                 there = ", ".join(map(str, sorted(known))) or "none"
-                typer.echo(safe(f"no {name} is {' or '.join(map(str, values))} (there: {there})"), err=True)
+                say(f"no {name} is {' or '.join(map(str, values))} (there: {there})", err=True)
     elif shown < len(found):
-        typer.echo(f"the last {shown} of {len(found)} runs; --limit 0 lists all", err=True)
+        say(f"the last {shown} of {len(found)} runs; --limit 0 lists all", err=True)
 
 
 def _write_csv(path: Path, rows: list[Row]) -> None:
@@ -162,11 +163,14 @@ def _write_csv(path: Path, rows: list[Row]) -> None:
 def _print(rows: list[Row]) -> None:
     from rich.console import Console
 
+    from fastglt.cli.shared.apart import apart
     from fastglt.report.tables import empty_table, print_table
 
-    table = empty_table(*_CELLS, left=[heading for heading, (_, is_number) in _CELLS.items() if not is_number])
-    for row in rows:
-        table.add_row(*(cell(row) for cell, _ in _CELLS.values()))
+    more = apart(rows, lambda row: tuple(_CELLS[heading][0](row) for heading in _LOOKS))
+    left = [heading for heading, (_, is_number) in _CELLS.items() if not is_number]
+    table = empty_table(*_CELLS, *more, left=left)
+    for row, *cells in zip(rows, *more.values(), strict=True):
+        table.add_row(*(cell(row) for cell, _ in _CELLS.values()), *cells)
     print_table(table, Console())
 
 
@@ -192,6 +196,9 @@ _CELLS: dict[str, tuple[Callable[[Row], str], bool]] = {  # each column's cell, 
     "alone %": (_share("isolated_test", 2), True),
     "seconds": (lambda row: "–" if row["seconds"] is None else f"{row['seconds']:.1f}", True),
 }
+
+
+_LOOKS = ("kind", "dataset", "model", "method", "edges −%", "weights −%", "seed")  # as far as settings decide
 
 
 def _print_whole(row: Row) -> None:

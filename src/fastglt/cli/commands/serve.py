@@ -14,6 +14,7 @@ from fastglt.cli.shared.compiled import compiled
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model
 from fastglt.errors import InputError, MachineError
+from fastglt.report.tables import say
 
 if TYPE_CHECKING:
     from fastglt.serve import Limits
@@ -143,10 +144,10 @@ def serve(
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
 
         def announce(address: str) -> None:
-            typer.echo(f"serving {path} at {address} (API page: {address}/docs); Ctrl-C stops it")
+            say(f"serving {path} at {address} (API page: {address}/docs); Ctrl-C stops it")
 
         if token is None and not is_loopback(listening.getsockname()[0]):
-            typer.echo(_OPEN, err=True)
+            say(_OPEN, err=True)
         guarded = Guard(app, hosts=(host, *hosts), token=token)
         patience = 2 * limits.timeout + 5
         run_on(listening, guarded, announce, log_level=log_level, patience=patience, limits=limits)

@@ -106,7 +106,7 @@ def _print(facts: dict[str, Any]) -> None:
     table.add_row(
         "Θ0", {"recipe": "from the model's seed", "file": "in init.safetensors"}[facts["initial_weights"]]
     )
-    table.add_row("graph", facts["graph_fingerprint"][:16] + "…")
+    table.add_row("graph", facts["graph_fingerprint"][:16])
     table.add_row("file", f"{facts['bytes']:,} bytes, checksum verified")
     table.add_row("made with", ", ".join(f"{name} {value}" for name, value in facts["versions"].items()))
     Console().print(table)

@@ -1,7 +1,7 @@
 """`fastglt transfer`: a ticket's masks on another network or another graph."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,17 +9,20 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import LONG, RUN, WHAT
-from fastglt.cli.shared.judging import Loader, judge, print_verdict
+from fastglt.cli.shared.judging import Loader, Trials, judge, print_verdict
 from fastglt.cli.shared.options import given, model_options
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
+from fastglt.report.tables import say
 from fastglt.studies.lists import read_seeds
 from fastglt.system.storage import as_file_name
-from fastglt.system.terminal import safe
 
 if TYPE_CHECKING:
+    from fastglt.data.origin import Origin
     from fastglt.methods import Budget
     from fastglt.models import Network
+    from fastglt.report.bars import TimeLeft
+    from fastglt.runs.run_folder import RunFolder
     from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
@@ -64,6 +67,7 @@ def transfer(
         typer.Option(help="Folder of the new ticket (default: runs/ and what it is).", rich_help_panel=RUN),
     ] = None,
     store: arguments.Store = arguments.STORE,
+    dry_run: arguments.DryRun = False,
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
 ) -> None:
@@ -73,7 +77,9 @@ def transfer(
     the same name and shape; what does not fit stays whole. The new ticket is
     kept, and judged as `fastglt evaluate` does.
     """
+    from fastglt.data.origin import Origin
     from fastglt.judge.verdict import check_rule
+    from fastglt.report.bars import TimeLeft
     from fastglt.runs.experiment import machine_settings, use_machine
     from fastglt.tasks import known_metric
     from fastglt.tickets.networks import as_network
@@ -94,16 +100,40 @@ def transfer(
     machine = machine_settings(threads, device)
     graph = replace(graph, split_seed=graph.split_seed_of(file))
     facts = {"dataset": found.name, "split_seed": graph.split_seed}
-    folder = _train(source, network, task, budget, seed, {**facts, **machine}, out, store, quiet=quiet)
-    judged = Loader(graph, device=device, fresh_init=False).open(folder)
-    verdict = judge(judged, chosen, margin, level, machine, store, command="transfer", quiet=quiet)
+    name, is_directed = graph.place(file)
+    origin = Origin.of(name, directed=is_directed)
+    move = _Move(source=source, network=network, task=task, budget=budget, seed=seed)
+    folder = move.folder({**facts, **machine}, out, origin)
+    loader = Loader(graph, device=device, fresh_init=False)
+    trials = Trials(
+        seeds=chosen,
+        margin=margin,
+        level=level,
+        machine=machine,
+        store=store,
+        command="transfer",
+        quiet=quiet,
+    )
+    if dry_run:
+        from fastglt.cli.shared.dry_run import print_trainings
+
+        there = folder.result() is not None
+        print_trainings(
+            trials.plan([loader.open(folder.path)]) if there else move.plan(trials), as_json=json_output
+        )
+        return
+    left = TimeLeft(1 + 2 * len(chosen))  # at most: what the store has is known once the ticket is there
+    move.train(folder, store, left, quiet=quiet)
+    judged = loader.open(folder.path)
+    left.trainings = int(left.done) + trials.pending([judged])
+    verdict = judge(judged, trials, left)
     document = {**judged.document(verdict), "taken": judged.contest.ticket.config["taken"]}
     if json_output:
         typer.echo(json.dumps(document))
         return
     taken = document["taken"]
     parts = [*(["the edge mask"] if taken["edges"] else []), *(f"the mask of {name}" for name in taken["matrices"])]
-    typer.echo(safe(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder}'."))
+    say(f"Taken over: {', '.join(parts)}. The new ticket is in '{folder.path}'.")
     print_verdict(document, verdict)
 
 
@@ -125,52 +155,77 @@ def _budget(dataset: str, model: str, given_values: dict[str, Any]) -> "Budget":
     return Budget(**{**values, "interval": min(values["interval"], values["denoise_epochs"])})
 
 
-def _train(
-    source: "Ticket",
-    network: "Network",
-    task: "Task",
-    budget: "Budget",
-    seed: int,
-    facts: dict[str, Any],
-    out: Path | None,
-    store: Path,
-    *,
-    quiet: bool,
-) -> Path:
-    """Make the new ticket in a folder of its own, and a row of the store, unless it is there; gives the folder."""
-    from fastglt.cli.shared.progress import Reporter, stop_cleanly
-    from fastglt.runs.entries import entry_of
-    from fastglt.runs.run_folder import RunFolder, settings_digest
-    from fastglt.runs.store import Store
-    from fastglt.tickets.ticket import masks_hash
-    from fastglt.tickets.transfer import Fit
-    from fastglt.tickets.transfer import transfer as train
+@dataclass(frozen=True, kw_only=True)
+class _Move:
+    """Masks on their way to another network or graph."""
 
-    Fit.of(source, network, task)  # whatever does not fit is better told before anything is written
-    settings = {
-        **facts,
-        **task.digests,
-        **network.identity,
-        "method": "transfer",
-        "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
-        "masks": masks_hash(source.masks),
-        "seed": seed,
-        **budget.settings,
-    }
-    name = f"transfer-{as_file_name(facts['dataset'])}-{network.spec['name']}-{settings_digest(settings)}"
-    folder, results = RunFolder(out or Path("runs") / name, settings), Store(store)
-    with folder.open() as finished, stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
-        if finished is not None:
-            metrics, keep = finished, results.ensure
-        else:
-            made = train(
-                source, network, task, seed=seed, budget=budget, journal=folder, progress=reporter.after_epoch
-            )
-            made.save(folder.path / "ticket.safetensors")
-            metrics, keep = _metrics(made), results.record
-            folder.complete(metrics, {"isolated": made.history})
-        keep(entry_of(settings, metrics, command="transfer", folder=folder.path))
-    return folder.path
+    source: "Ticket"
+    network: "Network"
+    task: "Task"
+    budget: "Budget"
+    seed: int
+
+    def folder(self, facts: dict[str, Any], out: Path | None, origin: "Origin | None") -> "RunFolder":
+        """The new ticket's folder; whatever does not fit is told before anything is written."""
+        from fastglt.runs.run_folder import RunFolder, settings_digest
+        from fastglt.tickets.ticket import masks_hash
+        from fastglt.tickets.transfer import Fit
+
+        source = self.source
+        Fit.of(source, self.network, self.task)
+        settings = {
+            **facts,
+            **self.task.digests,
+            **self.network.identity,
+            "method": "transfer",
+            "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
+            "masks": masks_hash(source.masks),
+            "seed": self.seed,
+            **self.budget.settings,
+        }
+        model = self.network.spec["name"]
+        name = f"transfer-{as_file_name(facts['dataset'])}-{model}-{settings_digest(settings)}"
+        return RunFolder(out or Path("runs") / name, settings, origin=origin)
+
+    def plan(self, trials: Trials) -> dict[str, Any]:
+        """What it would take where nothing is there yet: for `--dry-run`."""
+        from fastglt.cli.shared.judging import seconds_per_epoch
+
+        count, epochs = 1 + 2 * len(trials.seeds), self.budget.epochs
+        return {
+            "trainings": count,
+            "about": f"the new ticket; then dense, ticket; {len(trials.seeds)} seeds",
+            "reused": 0,
+            "left": count,
+            "epochs": count * epochs,
+            "seconds": count * epochs * seconds_per_epoch(self.network, self.task, self.budget),
+        }
+
+    def train(self, folder: "RunFolder", store: Path, left: "TimeLeft", *, quiet: bool) -> None:
+        """Make the new ticket in its folder, and a row of the store, unless it is there."""
+        from fastglt.cli.shared.progress import Reporter, stop_cleanly
+        from fastglt.runs.entries import entry_of
+        from fastglt.runs.store import Store
+        from fastglt.tickets.transfer import transfer as train
+
+        results = Store(store)
+        with folder.open() as finished, stop_cleanly(folder), Reporter(quiet=quiet, left=left) as reporter:
+            if finished is not None:
+                metrics, keep = finished, results.ensure
+            else:
+                made = train(
+                    self.source,
+                    self.network,
+                    self.task,
+                    seed=self.seed,
+                    budget=self.budget,
+                    journal=folder,
+                    progress=reporter.after_epoch,
+                )
+                made.save(folder.path / "ticket.safetensors")
+                metrics, keep = _metrics(made), results.record
+                folder.complete(metrics, {"isolated": made.history})
+            keep(entry_of(folder.settings, metrics, command="transfer", folder=folder.path))
 
 
 def _metrics(made: "Ticket") -> dict[str, Any]:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fastglt.report.tables import say
+
 if TYPE_CHECKING:
     from fastglt.kernels import Table
     from fastglt.kernels.tune import Measured
 
-EXAMPLES = """
-Examples:\n
-  fastglt tune            measure, and use the result from now on\n
-  fastglt tune --show     what is in use\n
-  fastglt tune --reset    back to the table that comes with fastglt
-"""
+EXAMPLES = (
+    "Examples: [bold]fastglt tune[/] (measure, and use the result from now on) · "
+    "[bold]fastglt tune --show[/] (what is in use) · "
+    "[bold]fastglt tune --reset[/] (back to the table that comes with fastglt)"
+)
 
 
 def tune(
@@ -34,12 +35,12 @@ def tune(
     results: list[Measured] = []
     if reset:
         path = Table.forget()
-        typer.echo("there was nothing to forget" if path is None else f"removed {path}", err=True)
+        say("there was nothing to forget" if path is None else f"removed {path}", err=True)
     elif not show:
         results = _measure(threads)
     table, forced = Table.of_machine(), backend()
     if forced != "auto":
-        typer.echo(f"FASTGLT_BACKEND={forced} serves every kernel now, whatever the table says", err=True)
+        say(f"FASTGLT_BACKEND={forced} serves every kernel now, whatever the table says", err=True)
     if json_output:
         measured = [asdict(result) for result in results]
         typer.echo(json.dumps({"table": table.to_dict(), "measured": measured}))
@@ -58,7 +59,7 @@ def _measure(threads: int) -> "list[Measured]":
         for result in measure():
             results.append(result)
             notes.tell(f"{result.kernel}, size {result.size:g}: {result.chosen}")
-    typer.echo(f"kept in {to_table(results).save()}", err=True)
+    say(f"kept in {to_table(results).save()}", err=True)
     return results
 
 

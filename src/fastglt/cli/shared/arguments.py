@@ -148,5 +148,11 @@ Store = Annotated[
     ),
 ]
 STORE = DEFAULT
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Say what would run, what is reused, and about how long it takes.", rich_help_panel=RUN
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel=RUN)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.", rich_help_panel=RUN)]

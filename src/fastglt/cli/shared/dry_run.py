@@ -1,20 +1,21 @@
-"""`fastglt find --dry-run`: what would run, and a measured guess of what it costs."""
+"""`--dry-run`: what would run, what is there already, and a measured guess of what it costs."""
 
+import contextlib
 import json
-import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
 from fastglt.report.tables import PlainTable
+from fastglt.report.wording import duration
 
 if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
 
-_PROBE_EPOCHS = 3
-_PLAIN = ("ticket in isolation", "dense")
-_DISTILLED = ("ticket in isolation", "dense as the teacher", "dense distilled")
+_PLAIN = ("ticket retrained", "dense")
+_DISTILLED = ("ticket retrained", "dense as the teacher", "dense distilled")
 
 
 def describe(prepared: "Prepared", *, as_json: bool) -> None:
@@ -43,39 +44,82 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(plan))
         return
-    table = PlainTable(title="would run (nothing is written)", title_justify="left", show_header=False)
     rows = {
         "graph": f"{plan['dataset']}: {plan['nodes']:,} nodes, {plan['edges']:,} edges, "
         f"{plan['features']:,} features, {task.num_outputs} {task.answers}",
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
         "epochs": f"{plan['epochs']:,} (search, {', '.join(others)})",
-        "time": f"about {_duration(seconds)}",
+        "time": f"about {duration(seconds)}",
         "memory": f"about {plan['memory_mb']:,.0f} MB",
     }
-    for name, text in rows.items():
-        table.add_row(name, text)
-    Console().print(table)
+    _print_rows(rows)
 
 
 def _seconds_per_epoch(prepared: "Prepared") -> float:
+    from fastglt.runs.forecast import probe
     from fastglt.system.container import to_bytes
     from fastglt.system.seeds import own_random_state
     from fastglt.training.checkpoint import pack
 
-    method = prepared.method
     with own_random_state(prepared.task.device):
-        training = prepared.rehearse(method)
-        training.run_epoch(method)  # compiles and warms up
-        began = time.monotonic()
-        for _ in range(_PROBE_EPOCHS):
-            training.run_epoch(method)
-        seconds = time.monotonic() - began
+        training = prepared.rehearse(prepared.method)
+        seconds = probe(training, prepared.method)
         to_bytes(*pack(training))  # for the memory that a checkpoint takes
-    return seconds / _PROBE_EPOCHS
+    return seconds
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+@contextlib.contextmanager
+def told_dry_run(*, as_json: bool) -> Iterator[None]:
+    """A study that only says what it would do ends the command, with the plan."""
+    from fastglt.runs.forecast import DryRun
+
+    try:
+        yield
+    except DryRun as found:
+        _print_plan(found.forecast.as_dict(), as_json=as_json)
+        raise typer.Exit from None
+
+
+def _print_plan(plan: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(plan))
+        return
+    left = [f"{count} × {kind}" for kind, count in plan["left"].items()]
+    runs = f"{sum(plan['left'].values())} of {plan['runs']}"
+    rows = {
+        "runs": f"{runs}, {plan['jobs']} at a time, in '{plan['out']}'" if left else f"{runs}: all are there",
+        "": left,
+        "there": f"{plan['finished']} finished in their folders, {plan['reused']} reused from the store",
+        "epochs": f"{plan['epochs']:,}",
+        "time": f"about {duration(plan['seconds'])}",
+    }
+    if "at_most_more_sparsities" in plan:
+        rows["then"] = (
+            f"at most {plan['at_most_more_sparsities']} more sparsities, as results decide, then "
+            f"{plan['fresh_seeds']} fresh seeds: at most about {duration(plan['at_most_seconds'])} in all"
+        )
+    _print_rows(rows)
+
+
+def print_trainings(plan: dict[str, Any], *, as_json: bool) -> None:
+    """The trainings of an evaluation that would be made."""
+    if as_json:
+        typer.echo(json.dumps(plan))
+        return
+    rows = {
+        "trainings": f"{plan['left']} of {plan['trainings']} ({plan['about']})",
+        "there": f"{plan['reused']} reused from the store or the ticket's own run",
+        "epochs": f"{plan['epochs']:,}",
+        "time": f"about {duration(plan['seconds'])}",
+    }
+    _print_rows(rows)
+
+
+def _print_rows(rows: Mapping[str, str | Sequence[str]]) -> None:
+    """A name and a text in each row, wrapped between words; of several texts, each in a row."""
+    table = PlainTable(title="would run (nothing is written)", title_justify="left", show_header=False)
+    for name, texts in rows.items():
+        for text in [texts] if isinstance(texts, str) else texts:
+            table.add_row(name, text)
+    Console().print(table)

@@ -55,7 +55,7 @@ def _of_ticket(pairs: Pairs, path: Path, repeats: int) -> Measurement:
         "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
         "data": task_of(ticket, dataset).digest,
     }
-    measure = partial(_measure, pairs, file, pairs.datasets or dataset.name, repeats)
+    measure = partial(_measure, pairs, file, _graph(pairs).place(file), repeats)
     return Measurement(what=what, measure=measure)
 
 
@@ -73,7 +73,7 @@ def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: i
     experiment = prepared.experiment
     settings = {**prepared.settings, "dense": False}
     name = f"infer-{as_file_name(experiment.dataset)}-{prepared.network.name}-{settings_digest(settings)}"
-    folder = RunFolder(Path("runs") / name, settings)
+    folder = RunFolder(Path("runs") / name, settings, origin=prepared.origin)
     with folder.open(wait=True) as finished:
         metrics = finished
         if metrics is None:
@@ -82,19 +82,20 @@ def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: i
                 prepared.warm_up()
                 metrics = prepared.run(folder, dense=False)
         Store(kept.store).ensure(entry_of(settings, metrics, command="bench infer", folder=folder.path))
-    return _measure(pairs, folder.path / "ticket.safetensors", experiment.dataset, repeats, note)
+    graph = (experiment.dataset, experiment.directed)
+    return _measure(pairs, folder.path / "ticket.safetensors", graph, repeats, note)
 
 
-def _measure(pairs: Pairs, file: Path, name: str, repeats: int, note: "Note") -> "Row":
+def _measure(pairs: Pairs, file: Path, graph: tuple[str, bool], repeats: int, note: "Note") -> "Row":
     from fastglt.bench.infer import measure
     from fastglt.data import load
     from fastglt.runs.experiment import thread_count
 
-    ticket, _ = open_ticket(file)
+    (name, directed), (ticket, _) = graph, open_ticket(file)
     place: dict[str, Any] = {
         "root": None if pairs.data_root is None else str(pairs.data_root),
         "split_seed": _graph(pairs).split_seed_of(file),
-        "directed": pairs.directed,
+        "directed": directed,
     }
     machine = {"threads": thread_count(pairs.threads), "device": pairs.chosen_device}
     source = {"name": name, **place, **machine}

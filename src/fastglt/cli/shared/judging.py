@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from fastglt.cli.shared.tickets import (
     OwnGraph,
     open_ticket,
@@ -16,9 +14,14 @@ from fastglt.cli.shared.tickets import (
     task_of,
     warnings_told,
 )
+from fastglt.report.tables import say
 
 if TYPE_CHECKING:
     from fastglt.judge import Contest, Verdict
+    from fastglt.judge.ledger import StoredTrainings
+    from fastglt.methods import Budget
+    from fastglt.models import Network
+    from fastglt.report.bars import TimeLeft
     from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
@@ -91,34 +94,84 @@ class Loader:
         return self.known[key]
 
 
-def judge(
-    judged: Judged,
-    seeds: Sequence[int],
-    margin: float,
-    level: float,
-    machine: dict[str, Any],
-    store: Path,
-    *,
-    command: str,
-    quiet: bool,
-) -> "Verdict":
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """How tickets are judged: with which seeds, by which rule, on which machine, and where it is written down."""
+
+    seeds: Sequence[int]
+    margin: float
+    level: float
+    machine: dict[str, Any]
+    store: Path
+    command: str
+    quiet: bool
+
+    def ledger(self, judged: Judged, *, writes: bool = True) -> "StoredTrainings":
+        """What is known of a ticket's trainings; a store that is not there is made only to be written to."""
+        from fastglt.judge.ledger import StoredTrainings
+        from fastglt.runs.store import Store
+
+        store = Store(self.store) if writes or self.store.exists() else None
+        ledger = StoredTrainings(store, self.machine, judged.facts, command=self.command)
+        ledger.trust(judged.contest, run_settings(judged.file))
+        return ledger
+
+    def pending(self, tickets: Sequence[Judged]) -> int:
+        """How many trainings neither the store nor the tickets' own runs have; tickets share what is equal."""
+        from fastglt.runs.store import key_of
+
+        found = (one.contest.pending(self.seeds, self.ledger(one, writes=False)) for one in tickets)
+        return len({key_of(settings) for pending in found for settings in pending})
+
+    def plan(self, tickets: Sequence[Judged]) -> dict[str, Any]:
+        """What judging would take: for `--dry-run`."""
+        left = self.pending(tickets)
+        trainings = sum(len(one.contest.sides) for one in tickets) * len(self.seeds)
+        epochs = max(one.contest.budget.epochs for one in tickets)
+        sides = ", ".join(side.replace("_", " ") for side in tickets[0].contest.sides)
+        return {
+            "trainings": trainings,
+            "about": f"{sides}; {len(self.seeds)} seeds" + f", {len(tickets)} tickets" * (len(tickets) > 1),
+            "reused": max(0, trainings - left),
+            "left": left,
+            "epochs": left * epochs,
+            "seconds": left * epochs * _time(tickets[0].contest) if left else 0.0,
+        }
+
+
+def _time(contest: "Contest") -> float:
+    return seconds_per_epoch(contest.network, contest.task, contest.budget)
+
+
+def seconds_per_epoch(network: "Network", task: "Task", budget: "Budget") -> float:
+    """Of the dense network, measured on a training that is thrown away."""
+    from fastglt.methods import FixedMasks
+    from fastglt.runs.forecast import probe
+    from fastglt.system.seeds import own_random_state
+    from fastglt.training.loop import Training
+
+    with own_random_state(task.device):
+        return probe(Training(network, task, budget.recipe, seed=0), FixedMasks(budget=budget))
+
+
+def judge(judged: Judged, trials: Trials, left: "TimeLeft") -> "Verdict":
     """Train what neither the store nor the ticket's own run has, and judge."""
     from fastglt.cli.shared.progress import Reporter, stop_cleanly
-    from fastglt.judge.ledger import StoredTrainings
-    from fastglt.runs.store import Store
 
-    ledger = StoredTrainings(Store(store), machine, judged.facts, command=command)
-    ledger.trust(judged.contest, run_settings(judged.file))
-    with stop_cleanly(ledger), Reporter(quiet=quiet) as reporter:
+    ledger = trials.ledger(judged)
+    with stop_cleanly(ledger), Reporter(quiet=trials.quiet, left=left) as reporter:
 
         def progress(phase: str, training: Any, epochs: int) -> None:
             reporter.after_epoch(phase, training, epochs)
             ledger.after_epoch()
 
-        verdict = judged.contest.verdict(seeds, margin=margin, level=level, ledger=ledger, progress=progress)
-    if ledger.recalled and not quiet:
-        trainings = len(judged.contest.sides) * len(seeds)
-        typer.echo(f"{ledger.recalled} of {trainings} trainings were in '{store}' or the ticket already", err=True)
+        verdict = judged.contest.verdict(
+            trials.seeds, margin=trials.margin, level=trials.level, ledger=ledger, progress=progress
+        )
+    if ledger.recalled and not trials.quiet:
+        trainings = len(judged.contest.sides) * len(trials.seeds)
+        told = f"{ledger.recalled} of {trainings} trainings were in '{trials.store}' or the ticket already"
+        say(told, err=True)
     return verdict
 
 

@@ -10,6 +10,7 @@ import typer
 
 from fastglt.cli.shared.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store, Wide
 from fastglt.errors import unknown_name
+from fastglt.report.tables import say
 from fastglt.studies.lists import read_names
 
 if TYPE_CHECKING:
@@ -166,7 +167,10 @@ def measure_all(
         if not kept.json_output:
             printer.print(row)
     document = results.document(rows)
-    typer.echo(json.dumps(document) if kept.json_output else _machine_line(document["machine"]))
+    if kept.json_output:
+        typer.echo(json.dumps(document))
+    else:
+        say(_machine_line(document["machine"]))
 
 
 def _entry(about: Mapping[str, Any], what: Mapping[str, str], row: "Row", out: Path | None) -> "Entry":

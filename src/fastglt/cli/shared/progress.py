@@ -9,62 +9,45 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from fastglt.report.bars import Bar, TimeLeft, note_of
+from fastglt.report.tables import say
 from fastglt.system.signals import Stoppable, stop_on_signals
 
 if TYPE_CHECKING:
     from fastglt.training.loop import Training
 
-_ROOM_FOR_NOTES = 110  # columns of a terminal from which sparsities stand beside the bar
 _LINE_EVERY = 15.0  # seconds between lines where there is no terminal
 
 
 class Reporter:
     """A live bar on a terminal, a line now and then elsewhere; always on standard error."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        console = Console(stderr=True)
-        self._notes = console.width >= _ROOM_FOR_NOTES
-        self._bar = Progress(
-            TextColumn("[bold]{task.description:<16}"),
-            BarColumn(bar_width=24 if self._notes else 12),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(compact=not self._notes),
-            console=console,
-            disable=quiet or not sys.stderr.isatty(),
-        )
-        self._tasks: dict[str, TaskID] = {}
+    def __init__(self, *, quiet: bool, left: TimeLeft | None = None) -> None:
+        self._quiet, self._left = quiet, left
+        self._bar = Bar(left=left, hidden=quiet or not sys.stderr.isatty())
         self._next_line = 0.0
 
     def __enter__(self) -> "Reporter":
-        self._bar.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self._bar.__exit__(kind, error, trace)
 
     def after_epoch(self, phase: str, training: "Training", epochs: int) -> None:
         """Show where a phase is."""
-        if self._quiet:
+        self._bar.after_epoch(phase, training, epochs)
+        now = time.monotonic()
+        if self._quiet or self._bar.is_shown or (now < self._next_line and training.epoch < epochs):
             return
-        record = training.history[-1]
-        note = f"validation {100 * record.val:.1f} %"
-        if not phase.startswith(("dense", "teacher")) and (self._notes or self._bar.disable):
-            note += f"  edges −{100 * record.graph_sparsity:.1f} %  weights −{100 * record.weight_sparsity:.1f} %"
-        if self._bar.disable:
-            now = time.monotonic()
-            if now >= self._next_line or training.epoch == epochs:
-                self._next_line = now + _LINE_EVERY
-                typer.echo(f"{phase}: epoch {training.epoch}/{epochs}  {note}", err=True)
-            return
-        if phase not in self._tasks:
-            self._tasks[phase] = self._bar.add_task(phase, total=epochs, note="")
-        self._bar.update(self._tasks[phase], completed=training.epoch, note=note)
+        self._next_line = now + _LINE_EVERY
+        note = note_of(phase, training, sparsities=self._left is None)
+        if self._left is not None:
+            note += "  ".join(["", f"training {self._left.count}", *filter(None, [self._left.text])])
+        say(f"{phase}: epoch {training.epoch}/{epochs}  {note}", err=True)
 
 
 class Notes:
@@ -93,7 +76,7 @@ class Notes:
             self._spinner.update(text)
         elif not self._quiet and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
-            typer.echo(text, err=True)
+            say(text, err=True)
 
 
 @contextlib.contextmanager
@@ -109,5 +92,5 @@ def stop_cleanly(running: Stoppable) -> Iterator[None]:
 def tell_stopped(stopped: KeyboardInterrupt) -> typer.Exit:
     """Say where it stopped and how to go on; gives what ends the command."""
     where = f" after {stopped}" if str(stopped) else ""
-    typer.echo(f"stopped{where}; the same command goes on from there", err=True)
+    say(f"stopped{where}; the same command goes on from there", err=True)
     return typer.Exit(130)

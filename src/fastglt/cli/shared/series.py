@@ -6,12 +6,13 @@ from typing import Any
 
 import typer
 
+from fastglt.report.tables import say
 from fastglt.system.terminal import safe
 
 
 def teller(*, quiet: bool) -> "bool | Callable[[str], None]":
     """What a study tells of its progress by."""
-    return False if quiet else lambda line: typer.echo(line, err=True)
+    return False if quiet else lambda line: say(line, err=True)
 
 
 @contextlib.contextmanager
@@ -29,7 +30,7 @@ def told_how_to_go_on() -> Iterator[None]:
 def tell_failures(failures: Sequence[Mapping[str, Any]]) -> None:
     """Name the runs that failed, if any did, and end with their exit code."""
     for failure in failures:
-        typer.echo(safe(f"failed: {failure['run']}: {failure['reason']}"), err=True)
+        say(safe(f"failed: {failure['run']}: {failure['reason']}"), err=True)
     if failures:
-        typer.echo("the same command tries again what failed, and nothing else", err=True)
+        say("the same command tries again what failed, and nothing else", err=True)
         raise typer.Exit(1)

@@ -95,6 +95,7 @@ class Many:
     store: arguments.Store = arguments.STORE
     engine: arguments.Engine = "local"
     config: arguments.Config = None
+    dry_run: arguments.DryRun = False
     quiet: arguments.Quiet = False
     json_output: arguments.AsJson = False
     wide: arguments.Wide = False
@@ -105,6 +106,7 @@ class Many:
             "methods": methods,
             "options": options_by_method(methods, self.option or []),
             **{name: getattr(self, name) for name in _HANDED_ON},
+            "dry_run": self.dry_run,
             "progress": teller(quiet=self.quiet),
         }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from fastglt.system.terminal import safe
+from fastglt.report.tables import say
 
 
 def check_store(path: Path, *, repairs: bool, as_json: bool) -> None:
@@ -29,12 +29,12 @@ def check_store(path: Path, *, repairs: bool, as_json: bool) -> None:
             "of before, without a digest": found.without_digest,
         }
         told = ", ".join(f"{len(numbers):,} {name}" for name, numbers in counts.items())
-        typer.echo(safe(f"rows in '{path}': {told}"))
+        say(f"rows in '{path}': {told}")
         for number, reason in found.damaged.items():
-            typer.echo(safe(f"row {number}: {reason}"))
+            say(f"row {number}: {reason}")
         for note in found.notes:
-            typer.echo(safe(note))
+            say(note)
         if old is not None:
-            typer.echo(safe(f"a new store has all that is not damaged; the old one is '{old}'"))
+            say(f"a new store has all that is not damaged; the old one is '{old}'")
     if not found.is_sound and old is None:
         raise typer.Exit(1)

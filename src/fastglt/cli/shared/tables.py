@@ -1,14 +1,16 @@
 """Results as tables for people: per cent here, fractions everywhere else."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
 
+from fastglt.cli.shared.guide import hint, outcome_lines, tell_next
 from fastglt.errors import InputError
 from fastglt.report import wording
-from fastglt.report.tables import PlainTable, print_table
+from fastglt.report.tables import PlainTable, print_table, print_text
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
 
@@ -35,8 +37,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def print_metrics(metrics: Mapping[str, Any]) -> None:
-    """Dense against ticket."""
+def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
+    """Dense against ticket; then the outcome in words, where all of it is, and what to do next."""
     twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
     kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
     title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
@@ -60,29 +62,11 @@ def print_metrics(metrics: Mapping[str, Any]) -> None:
     found = metrics["search_seconds"] + metrics.get("teacher_seconds", 0.0)
     table.add_row("time", trained, f"{found:.1f} s to find", *more)
     console = Console()
-    console.print(table)
-    console.print(_sentence(metrics), highlight=False)
-    if second:
-        console.print(_second_sentence(metrics), highlight=False)
-
-
-_WINS = {True: "wins", False: "does not win", None: "cannot be judged without a test set"}
-
-
-def _second_sentence(metrics: Mapping[str, Any]) -> str:
-    search, isolated = (_WINS[metrics[f"winning_{run}_distilled"]] for run in ("search", "isolated"))
-    return (
-        f"Against a dense network that was taught in the same way, the ticket {search} at the end of the search "
-        f"and {isolated} when retrained from initial weights."
-    )
-
-
-def _sentence(metrics: Mapping[str, Any]) -> str:
-    search, isolated = (_WINS[metrics[f"winning_{run}"]] for run in ("search", "isolated"))
-    return (
-        f"By the plain rule (test score at least dense, one seed) the ticket {search} at the end of the search "
-        f"and {isolated} when retrained from initial weights."
-    )
+    print_table(table, console)
+    for line in (*outcome_lines(metrics), hint(metrics)):
+        if line:
+            print_text(line, console)
+    tell_next(metrics, folder, console)
 
 
 def percent(value: float | None) -> str:

@@ -17,6 +17,7 @@ from fastglt.system.terminal import warn
 
 if TYPE_CHECKING:
     from fastglt.data import Dataset
+    from fastglt.data.origin import Origin
     from fastglt.tasks import Task
     from fastglt.tickets.ticket import Ticket
 
@@ -45,23 +46,34 @@ def refuse_users_model(ticket: "Ticket", instead: str) -> None:
 
 def run_settings(file: Path) -> dict[str, Any]:
     """The settings of the run that left a ticket; nothing where no run.json tells."""
+    return _run(file)[0]
+
+
+def _run(file: Path) -> "tuple[dict[str, Any], Origin | None]":
+    """What run.json tells: the run's settings, and the files of its graph where it came from files."""
+    from fastglt.data.origin import Origin
+
     folder = file.resolve().parent
     record = (folder.parent if folder.name == "rounds" else folder) / "run.json"
     settings: dict[str, Any] = {}
+    origin = None
     try:
         if not record.exists():
-            return {}
+            return {}, None
         if not record.is_file():
             raise IsADirectoryError(record)
         content = read_bytes(record, most=_MOST)
-        settings = plain_json.loads(content)["settings"]
+        begun = plain_json.loads(content)
+        settings = begun["settings"]
         fits = isinstance(settings.get("dataset", ""), str) and isinstance(settings.get("split_seed", 0), int)
         fits = fits and digests.is_as_recorded(record, content) is not False
+        if "graph_from" in begun:
+            origin = Origin.read(begun["graph_from"], record.parent)
     except (OSError, MachineError, ValueError, KeyError, TypeError, AttributeError):
         fits = False
     if not fits:
         raise InputError(f"'{record}' cannot be read; pass --dataset, with the ticket in another folder") from None
-    return settings
+    return settings, origin
 
 
 def same_split(path: Path, file: Path, task: "Task") -> bool | None:
@@ -75,10 +87,21 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
 
 
 def names_graph(file: Path) -> bool:
-    """Whether the run that left a ticket tells which graph to load; a graph from a file has no name."""
+    """Whether the run that left a ticket tells which graph to load: by its name, or by where its files are."""
     from fastglt.data.named import NAMED
 
-    return str(run_settings(file).get("dataset")).partition(":")[0] in NAMED
+    settings, origin = _run(file)
+    if origin is None:
+        return str(settings.get("dataset")).partition(":")[0] in NAMED
+    try:
+        return bool(origin.dataset)
+    except InputError:  # gone, or another one by now
+        return False
+
+
+def origin_of(file: Path) -> "Origin | None":
+    """The files of the graph that a ticket was found on, if its run has recorded them."""
+    return _run(file)[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +122,15 @@ class OwnGraph:
         """The dataset that was named for a ticket or, without a name, that the ticket's run was made on."""
         from fastglt.data import load
 
-        return load(
-            _recorded(file) if self.dataset is None else self.dataset,
-            root=self.data_root,
-            split_seed=self.split_seed_of(file),
-            directed=self.directed,
-        )
+        name, directed = self.place(file)
+        return load(name, root=self.data_root, split_seed=self.split_seed_of(file), directed=directed)
+
+    def place(self, file: Path) -> tuple[str, bool]:
+        """What is loaded, and whether as a directed graph."""
+        if self.dataset is not None:
+            return self.dataset, self.directed
+        origin = origin_of(file)
+        return (_recorded(file), self.directed) if origin is None else (origin.dataset, origin.directed)
 
     def split_seed_of(self, file: Path) -> int:
         """What decides the split."""

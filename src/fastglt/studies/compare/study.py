@@ -59,6 +59,7 @@ def compare(
         checkpoint_every: Seconds between checkpoints; 0: every epoch.
         engine: Who executes the runs: a name from `fastglt.runs.series.ENGINES`, or what makes an engine.
         progress: Print a line on standard error for each run, or call a function with it.
+        dry_run: Raise `fastglt.runs.forecast.DryRun`, with what would run and for how long, instead of running it.
     """
     study = Study(command="compare", dataset=dataset, methods=methods, **settings)
     pairs = [Targets(graph_sparsity=g, weight_sparsity=w) for g, w in read_pairs(graph_sparsity, weight_sparsity)]

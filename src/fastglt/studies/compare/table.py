@@ -5,9 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from fastglt.judge.verdict import WORDS
 from fastglt.report.tables import empty_table, print_text, print_wide
-from fastglt.report.wording import mean_and_deviation, points, signed
+from fastglt.report.wording import OUTCOMES, mean_and_deviation, points, signed
 from fastglt.studies.compare.between import SCORES, by_sparsities
 from fastglt.tasks.metrics import title_of
 
@@ -144,7 +143,7 @@ def _score(cell: Cell, key: str) -> str:
 
 def _word(verdict: Mapping[str, Any] | None) -> str:
     """A verdict in one word, as `fastglt evaluate` says it."""
-    return "–" if verdict is None else WORDS[verdict["outcome"]].lower()
+    return "–" if verdict is None else OUTCOMES[verdict["outcome"]]
 
 
 def _kept(cell: Cell) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from fastglt.errors import InputError, unknown_name
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.methods import Targets
-from fastglt.studies.extreme.walks import Walk
+from fastglt.studies.extreme.walks import Walk, most_left
 from fastglt.tickets.phases import DENSE, DISTILLED
 
 RULES = ("plain", "non-inferior")
@@ -94,6 +94,13 @@ class Hunt:
         self.questions, self.rules, self._measure = questions, rules, measure
         self.open: set[Question] = set()  # those that a failed run left without an answer
         self._rows: dict[Trial, dict[int, Row]] = {}
+        self._walkers: list[_Walker] = []
+
+    @property
+    def most_left(self) -> int | None:
+        """How often sparsities may have to be measured still, at most, the present time included; None: unknown."""
+        found = [walker.most_left for walker in self._walkers]
+        return None if None in found else max((count for count in found if count is not None), default=0)
 
     @property
     def distilled(self) -> bool:
@@ -102,7 +109,8 @@ class Hunt:
 
     def run(self, start: Callable[[], Walk[Targets]]) -> list[Answer]:
         """Walk until every question is answered, then confirm; a question that nothing answers has no entry."""
-        walkers = {question: _Walker(start()) for question in self.questions}
+        walkers = {question: _Walker(start) for question in self.questions}
+        self._walkers = list(walkers.values())
         while asking := {
             question: walker.point for question, walker in walkers.items() if walker.point is not None
         }:
@@ -186,12 +194,17 @@ def _is_sparser(one: Targets, other: Targets) -> bool:
 class _Walker:
     """A walk that is under way: the point it asks about, or, when there is none, what it found."""
 
-    def __init__(self, walk: Walk[Targets]) -> None:
-        self._walk = walk
+    def __init__(self, start: Callable[[], Walk[Targets]]) -> None:
+        self._start, self._walk, self._answers = start, start(), list[bool]()
         self.found: list[Targets] = []
-        self.point: Targets | None = next(walk)
+        self.point: Targets | None = next(self._walk)
+
+    @property
+    def most_left(self) -> int | None:
+        return 0 if self.point is None else most_left(self._start, self._answers)
 
     def go_on(self, won: bool) -> None:
+        self._answers.append(won)
         try:
             self.point = self._walk.send(won)
         except StopIteration as end:

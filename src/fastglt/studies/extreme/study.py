@@ -1,6 +1,8 @@
 """`fastglt.extreme`: how sparse a method's tickets can be and still win."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Unpack
@@ -8,6 +10,8 @@ from typing import Any, Unpack
 from fastglt.data import load
 from fastglt.errors import InputError, require
 from fastglt.methods import Targets
+from fastglt.report.wording import duration
+from fastglt.runs.forecast import DryRun, Forecast
 from fastglt.studies.compare.results import Comparison
 from fastglt.studies.extreme.hunt import RULES, SCORES, Hunt, Question, Row, Rules, Trial
 from fastglt.studies.extreme.levels import Levels, plan_walk
@@ -69,9 +73,19 @@ def _hunt(
 ) -> ExtremeResult:
     failures: list[dict[str, Any]] = []
     warnings: list[dict[str, Any]] = []
+    longest = 0.0  # seconds for the sparsities of one time
 
     def measure(trials: Iterable[Trial], seeds: Iterable[int]) -> Iterable[Row]:
-        found = Comparison(*study.run(trials, seeds))
+        nonlocal longest
+        left, began = hunt.most_left, time.monotonic()
+        if longest and left and study.series.tell is not None:
+            most = duration((left + bool(rules.fresh_seeds)) * longest)
+            study.series.tell(f"at most {left} more sparsities for each question, at most about {most}")
+        try:
+            found = Comparison(*study.run(trials, seeds))
+        except DryRun as planned:
+            raise DryRun(_with_the_rest(planned.forecast, left, rules)) from None
+        longest = max(longest, time.monotonic() - began)
         failures.extend(found.failures)
         warnings.extend(found.warnings)
         return found.rows
@@ -82,6 +96,15 @@ def _hunt(
         _require_test_nodes(study)
     answers = hunt.run(start)
     return ExtremeResult(about=about, hunt=hunt, answers=answers, failures=failures, warnings=warnings)
+
+
+def _with_the_rest(first: Forecast, most: int | None, rules: Rules) -> Forecast:
+    """What the first sparsities would take, and at most all others with the seeds that confirm."""
+    if most is None:
+        return first
+    more = {"at_most_more_sparsities": most - 1, "fresh_seeds": len(rules.fresh_seeds)}
+    share = most + len(rules.fresh_seeds) / len(rules.seeds)
+    return replace(first, more={**more, "at_most_seconds": first.seconds * share})
 
 
 def walk_of(graph: Numbers | None, weight: Numbers | None) -> Callable[[], Walk[Targets]]:

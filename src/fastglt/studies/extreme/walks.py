@@ -14,11 +14,12 @@ found: one, none, or a whole front. It trains nothing and remembers nothing: tol
 [30]
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 Point = TypeVar("Point")
 Walk = Generator[Point, bool, list[Point]]
+_MOST_WAYS = 2000  # that are gone to tell how long a walk may be
 
 
 def bisect(levels: Sequence[Point], start: int) -> Walk[Point]:
@@ -99,3 +100,31 @@ def descend_front(rows: Sequence[Sequence[Point]]) -> Walk[Point]:
         front.append(row[column])
         last = column
     return front
+
+
+def most_left(start: Callable[[], Walk[Point]], answers: Sequence[bool]) -> int | None:
+    """How many points a walk may still ask about, at most, after some answers; None if that takes long to tell.
+
+    >>> most_left(lambda: climb([1, 2, 3]), [True])
+    2
+    """
+    most, ways, looked = 0, [tuple(answers)], 0
+    while ways:
+        way, looked = ways.pop(), looked + 1
+        if looked > _MOST_WAYS:
+            return None
+        if _goes_on(start(), way):
+            most = max(most, len(way) + 1 - len(answers))
+            ways += [(*way, True), (*way, False)]
+    return most
+
+
+def _goes_on(walk: Walk[Point], answers: Sequence[bool]) -> bool:
+    """Whether a walk that is told these answers asks about one more point."""
+    try:
+        next(walk)
+        for answer in answers:
+            walk.send(answer)
+    except StopIteration:
+        return False
+    return True
