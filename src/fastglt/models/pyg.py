@@ -14,6 +14,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.graphs.inputs import LABELS
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
+from fastglt.models.pyg_fused import Fused
 from fastglt.system.seeds import own_randomness
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
@@ -44,6 +45,7 @@ class PyGNetwork(Network):
         for layer in message_passing_layers(self.module):
             layer.register_propagate_forward_pre_hook(self._check_edges)
             layer.register_message_forward_hook(self._weigh_messages)
+        self.fused = Fused(self.module, _only_adds_loops)
 
     @property
     def prunable(self) -> tuple[str, ...]:
@@ -100,11 +102,14 @@ class PyGNetwork(Network):
             self._graph = graph
             self._column_score = soft_edge_mask.index_select(0, graph.column_edge[: _real_columns(graph)])
         try:
+            dense = x.dense.to(self._dtype)
+            self.fused.begin(x, dense, graph, soft_edge_mask)
             with own_randomness(torch.initial_seed()):
-                out = self._call(x.dense.to(self._dtype), graph)
+                out = self._call(dense, graph)
             return out if nodes is None else out[nodes]
         finally:
             self._graph = self._column_score = None
+            self.fused.end()
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.

@@ -22,6 +22,7 @@ class UsersModel(nn.Module):
     def __init__(self, network: PyGNetwork, graph: Graph, soft_edge_mask: Tensor | None) -> None:
         super().__init__()
         self.network, self.graph = network.cpu(), graph.to("cpu")
+        self.network.fused.wanted = False  # kernels of ours cannot be traced
         if soft_edge_mask is None:
             return
         edges = self.graph.column_edge[self.graph.column_edge < self.graph.num_edges]  # self-loops come last
