@@ -193,6 +193,7 @@ def _train(trial: Network, x: Features, graph: Graph, scores: Tensor | None) -> 
 
 def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where: str = "this data") -> Any:
     """The network's output; its inputs are copies, in case it writes into them."""
+    graph = graph.as_given
     names = [name for name in ("edge_index", "edge_weight", "edge_attr") if getattr(graph, name) is not None]
     copies: dict[str, Any] = {name: getattr(graph, name).clone() for name in names}
     features = Features(x.dense.clone())

@@ -10,7 +10,6 @@ another aggregation, hooks, double precision, edges of its own, columns that are
 """
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -31,24 +30,22 @@ _OWN_HOOKS = {"_propagate_forward_pre_hooks": 1, "_message_forward_hooks": 1}  #
 class Pattern:
     """The edges that a layer passes messages along, row by row of their receivers."""
 
-    edge_index: Tensor
-    flow: str
     csr: CSR  # receivers × senders
     order: Tensor  # the column of each entry
     entry_edge: Tensor  # the edge of each entry; a self-loop has the number of edges
 
     @staticmethod
     def make(edge_index: Tensor, flow: str, graph: Graph) -> "Pattern | None":
-        """None if a column is repeated."""
+        """None if a column is repeated, or there are others than the graph's and self-loops."""
+        edges = edges_of_messages(edge_index, graph)
+        if edges is None:
+            return None
         receivers, senders = edge_index.flip(0) if flow == "source_to_target" else edge_index
         keys = receivers * graph.num_nodes + senders
         if torch.unique(keys).numel() < keys.numel():
             return None
         csr, order = CSR.from_entries(receivers, senders, (graph.num_nodes, graph.num_nodes))
-        real = graph.column_edge[graph.column_edge < graph.num_edges]  # self-loops come last
-        loops = real.new_full((edge_index.shape[1] - real.numel(),), graph.num_edges)
-        entry_edge = torch.cat([real, loops]).index_select(0, order)
-        return Pattern(edge_index=edge_index, flow=flow, csr=csr, order=order, entry_edge=entry_edge)
+        return Pattern(csr=csr, order=order, entry_edge=edges.index_select(0, order))
 
     @cached_property
     def ones(self) -> Tensor:
@@ -70,14 +67,38 @@ class Pattern:
         return norm * (soft if norm.dim() == 1 else soft.unsqueeze(-1))
 
 
+def edges_of_messages(edge_index: object, graph: Graph) -> Tensor | None:
+    """The edge of each column that a layer sends messages along; a self-loop has the number of edges.
+
+    None if these are not the graph's columns, or their reverses, with nothing but self-loops after them. The
+    graph's own self-loops may have been moved there.
+    """
+    if not _is_plain(edge_index):
+        return None
+    assert isinstance(edge_index, Tensor)
+    real = graph.column_edge < graph.num_edges
+    given = [(graph.edge_index, graph.column_edge)]
+    if not bool(real.all()):
+        given.append((graph.edge_index[:, real], graph.column_edge[real]))
+    for columns, edges in given:
+        first, loops = edge_index[:, : columns.shape[1]], edge_index[:, columns.shape[1] :]
+        same = torch.equal(first, columns) or torch.equal(first, columns.flip(0))
+        if same and torch.equal(loops[0], loops[1]):
+            return torch.cat([edges, edges.new_full((loops.shape[1],), graph.num_edges)])
+    return None
+
+
+def _is_plain(edge_index: object) -> bool:
+    return type(edge_index) is Tensor and edge_index.layout == torch.strided
+
+
 class Fused:
     """What a PyG network computes by sparse products while it runs on a graph."""
 
-    def __init__(self, module: nn.Module, only_adds_loops: Callable[[object, Tensor], bool]) -> None:
+    def __init__(self, module: nn.Module) -> None:
         from torch_geometric import nn as pyg
 
         self.wanted = True
-        self._only_adds_loops = only_adds_loops
         self._x: Tensor | None = None
         self._rows: SparseRows | None = None
         self._soft: Tensor | None = None
@@ -119,14 +140,12 @@ class Fused:
     def pattern(self, layer: Any, edge_index: object) -> Pattern | None:
         """The edges as a sparse pattern; None if the layer has to go PyG's way."""
         graph = self._graph
-        if self._x is None or graph is None or not _as_made(layer) or type(edge_index) is not Tensor:
+        if self._x is None or graph is None or not _as_made(layer) or not _is_plain(edge_index):
             return None
+        assert isinstance(edge_index, Tensor)
         for known, flow, pattern in self._patterns:
             if flow == layer.flow and torch.equal(known, edge_index):
                 return pattern
-        given = graph.edge_index[:, : int((graph.column_edge < graph.num_edges).sum())]
-        if not self._only_adds_loops(edge_index, given):
-            return None
         pattern = Pattern.make(edge_index, layer.flow, graph)
         self._patterns = [*self._patterns[-_REMEMBERED + 1 :], (edge_index, layer.flow, pattern)]
         return pattern
