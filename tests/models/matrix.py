@@ -1,12 +1,14 @@
 """The users' models of the matrix, and the data they are tried on."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
+from torch_geometric.utils import to_dense_adj
 
 from tests.helpers import both_ways, columns, randn
 
@@ -75,17 +77,6 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return self.last(self.layer(self.first(x), edge_index))  # type: ignore[no-any-return]
-
-
-class Bare(nn.Module):
-    """The layer is all."""
-
-    def __init__(self, layer: Any) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.layer(x, edge_index)  # type: ignore[no-any-return]
 
 
 class Weighed(Model):
@@ -189,14 +180,29 @@ def pna(**options: Any) -> Any:
     return pyg.PNAConv(WIDE, WIDE, ["mean", "max"], ["identity", "amplification"], DEGREES, **options)
 
 
+def sage(aggr: str) -> Any:
+    return Model(pyg.SAGEConv(WIDE, WIDE, aggr=aggr))
+
+
+def normed(norm: Any) -> Any:
+    return Normed(norm() if norm in BARE else norm(WIDE))
+
+
 def deep(block: str) -> Any:
-    return Model(pyg.DeepGCNLayer(pyg.GENConv(WIDE, WIDE), nn.LayerNorm(WIDE), nn.ReLU(), block=block))
+    layer = pyg.DeepGCNLayer(pyg.GENConv(WIDE, WIDE), nn.LayerNorm(WIDE), nn.ReLU(), block=block)
+    return Model(layer, width=2 * WIDE if block == "dense" else WIDE)
 
 
 def in_sequence() -> Any:
-    layers = [(pyg.GCNConv(IN, WIDE), "x, edge_index -> x"), nn.ReLU(), (pyg.GATConv(WIDE, OUT), "x, edge_index -> x")]
+    layers = [
+        (pyg.GCNConv(IN, WIDE), "x, edge_index -> x"),
+        nn.ReLU(),
+        (pyg.GATConv(WIDE, OUT), "x, edge_index -> x"),
+    ]
     return pyg.Sequential("x, edge_index", layers)
 
+
+BARE = (pyg.PairNorm, pyg.MeanSubtractionNorm)  # norms without weights
 
 # name: (model, kind of graph, fields of the data)
 CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {}
@@ -209,7 +215,7 @@ def _add(name: str, build: Callable[[], Any], kind: str = "undirected", **fields
 _add("GCNConv", lambda: Model(pyg.GCNConv(WIDE, WIDE)))
 _add("GCNConv improved", lambda: Model(pyg.GCNConv(WIDE, WIDE, improved=True)))
 for _aggr in ("mean", "sum", "max", "min", "std", "median", "softmax", "powermean"):
-    _add(f"SAGEConv {_aggr}", lambda aggr=_aggr: Model(pyg.SAGEConv(WIDE, WIDE, aggr=aggr)))
+    _add(f"SAGEConv {_aggr}", partial(sage, _aggr))
 _add("SAGEConv several", lambda: Model(pyg.SAGEConv(WIDE, WIDE, aggr=["mean", "max", "var"])))
 _add("SAGEConv lstm", lambda: Model(pyg.SAGEConv(WIDE, WIDE, aggr="lstm")), "sorted")
 _add("SAGEConv lstm, loops", lambda: Model(pyg.SAGEConv(WIDE, WIDE, aggr="lstm")), "loops sorted")
@@ -267,15 +273,13 @@ _add("PNA", lambda: ready(pyg.PNA, aggregators=["mean"], scalers=["identity"], d
 _add("LINKX", lambda: pyg.LINKX(NODES, IN, WIDE, OUT, num_layers=2))
 _add("Sequential", in_sequence)
 for _mode in ("cat", "max", "lstm"):
-    _add(f"JumpingKnowledge {_mode}", lambda mode=_mode: Jumping(mode))
-for _block in ("res+", "dense"):
-    _width = 2 * WIDE if _block == "dense" else WIDE
-    _add(f"DeepGCNLayer {_block}", lambda block=_block: deep(block) if block == "res+" else deep("plain"))
+    _add(f"JumpingKnowledge {_mode}", partial(Jumping, _mode))
+for _block in ("res+", "res", "dense", "plain"):
+    _add(f"DeepGCNLayer {_block}", partial(deep, _block))
 for _norm in (pyg.GraphNorm, pyg.PairNorm, pyg.LayerNorm, pyg.InstanceNorm, pyg.MeanSubtractionNorm):
     _named = _norm.__name__
-    _add(f"{_named} with batch", lambda norm=_norm: Normed(norm() if norm in BARE else norm(WIDE)), batch=groups)
+    _add(f"{_named} with batch", partial(normed, _norm), batch=groups)
 _add("GraphNorm without batch", lambda: Normed(pyg.GraphNorm(WIDE)))
-BARE = (pyg.PairNorm, pyg.MeanSubtractionNorm)
 _add("pe", Encoded, pe=places)
 _add("no pe", Encoded)
 _add("forward(data)", lambda: OfData(pyg.GCNConv(WIDE, WIDE)), edge_weight=number)
@@ -296,3 +300,60 @@ for _kind in ("directed", "loops", "shuffled", "loops shuffled", "loops sorted")
 for _name in ("GCNConv", "GraphConv", "ChebConv"):
     for _field in ("edge_weight", "edge_attr"):  # 1-D, by either name
         _add(f"{_name}, {_field}", MODELS[_name], "undirected", **{_field: number})
+
+
+class Pooled(Model):
+    """One row for each group."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        return self.last(pyg.global_mean_pool(self.layer(self.first(x), edge_index), batch))  # type: ignore[no-any-return]
+
+
+class Shuffling(Model):
+    """Edges in another order."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.last(self.layer(self.first(x), edge_index[:, torch.randperm(edge_index.shape[1])]))  # type: ignore[no-any-return]
+
+
+class Matrix(Model):
+    """A dense matrix of the graph."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.last(self.layer(self.first(x), to_dense_adj(edge_index, max_num_nodes=NODES))[0])  # type: ignore[no-any-return]
+
+
+_OTHER = "passes messages along other edges than the edge_index it was given"
+
+# name: (model, fields of the data, the reason)
+REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
+    "RGCNConv": (lambda: Typed(pyg.RGCNConv(WIDE, WIDE, 2)), {"edge_type": relation}, f"RGCNConv {_OTHER}"),
+    "HypergraphConv": (lambda: Model(pyg.HypergraphConv(WIDE, WIDE)), {}, r"hypergraphs.* \(got HypergraphConv\)"),
+    "GraphUNet": (lambda: pyg.GraphUNet(IN, WIDE, OUT, depth=2), {}, f"GCNConv {_OTHER}"),
+    "shuffled within": (lambda: Shuffling(pyg.GCNConv(WIDE, WIDE)), {}, f"GCNConv {_OTHER}"),
+    "LSTM, unsorted": (
+        lambda: Model(pyg.SAGEConv(WIDE, WIDE, aggr="lstm")),
+        {},
+        "sorted by destination",
+    ),
+    "DenseGCNConv": (lambda: Matrix(pyg.DenseGCNConv(WIDE, WIDE)), {}, "at least one MessagePassing layer"),
+    "MLP": (lambda: pyg.MLP([IN, WIDE, OUT]), {}, "at least one MessagePassing layer"),
+    "pooled": (lambda: Pooled(pyg.GCNConv(WIDE, WIDE)), {"batch": groups}, "graph-level tasks are not supported"),
+    "pooled, no batch": (lambda: Pooled(pyg.GCNConv(WIDE, WIDE)), {}, "graph-level tasks are not supported"),
+    "LightGCN": (lambda: pyg.LightGCN(NODES, WIDE, 2), {}, "must run on this data"),
+    "no edge_attr": (
+        lambda: Attributed(pyg.GINEConv(mlp(), edge_dim=2)),
+        {},
+        "got 'edge_attr', which",
+    ),
+    "no pos": (lambda: Placed(pyg.PointNetConv(mlp(WIDE + 3))), {}, "got 'pos', which the data does not have"),
+    "no edge_type": (
+        lambda: Typed(pyg.FastRGCNConv(WIDE, WIDE, 2)),
+        {},
+        "got 'edge_type', which",
+    ),
+    "cached": (lambda: Model(pyg.APPNP(2, 0.1, cached=True)), {}, r"APPNP\(cached=True\) keeps the unpruned graph"),
+    "lazy": (lambda: Model(pyg.SAGEConv(-1, WIDE)), {}, "has no shape yet"),
+    "nothing to train": (lambda: pyg.LabelPropagation(2, 0.5), {}, "trainable parameters"),
+    "wrong width": (lambda: Model(pyg.GCNConv(WIDE, WIDE), width=9), {}, "must run on this data"),
+}

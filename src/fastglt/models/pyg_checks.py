@@ -46,12 +46,14 @@ def default_prunable(module: nn.Module) -> tuple[str, ...]:
 
 def refuse_unsupported(module: nn.Module) -> None:
     """Refuse what no data could make work."""
-    from torch_geometric.nn import HANConv, HeteroConv, HGTConv
+    from torch_geometric.nn import HANConv, HeteroConv, HGTConv, HypergraphConv
 
     for part in module.modules():
         kind = type(part).__name__
         if isinstance(part, HeteroConv | HGTConv | HANConv | torch.fx.GraphModule):
             raise InputError(f"heterogeneous and traced models are not supported (got {kind})")
+        if isinstance(part, HypergraphConv):
+            raise InputError(f"hypergraphs are not supported: an edge joins two nodes (got {kind})")
         if isinstance(part, torch.jit.ScriptModule) or hasattr(part, "_orig_mod") or part._compiled_call_impl:
             raise InputError(f"compiled models hide their messages; pass the model before compilation (got {kind})")
         if getattr(part, "cached", False) is True:
@@ -223,7 +225,9 @@ def _check_output(out: object, num_nodes: int, num_outputs: int) -> None:
     if not fits:
         got = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
         expected = f"one row of at least {num_outputs} outputs for each of {num_nodes} nodes"
-        raise InputError(f"the model must return {expected} (got {got})")
+        pooled = isinstance(out, Tensor) and out.dim() == 2 and out.shape[0] < num_nodes
+        hint = "; graph-level tasks are not supported" if pooled else ""
+        raise InputError(f"the model must return {expected} (got {got}){hint}")
 
 
 def _refuse_memory(used: Network, fresh: Network, x: Features, graph: Graph) -> None:
