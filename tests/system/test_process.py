@@ -1,12 +1,19 @@
-"""What a process says of its memory."""
+"""What a process says of its memory, and what a copy of it can still compute."""
 
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
+from fastglt import MachineError
+from fastglt.system import process
 from fastglt.system.process import is_out_of_memory, peak_memory
+from tests.toy_data import USER_MODELS, quick_ticket, seeded
 
 MB = 2**20
 ASK = "from fastglt.system.process import peak_memory; print(peak_memory())"
@@ -54,3 +61,52 @@ def test_what_is_available_is_no_more_than_what_is_allowed() -> None:
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({900 * MB}, {900 * MB})); "
     assert 10 * MB < answer(ask) < 2**48
     assert answer(limit + ask) <= 900 * MB
+
+
+def in_a_copy(work: Callable[[], object]) -> str:
+    """What a forked process says: "fine", or the error that we raise. One that waits for ever is ended."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            work()
+            os.write(theirs, b"fine")
+        except MachineError as error:
+            os.write(theirs, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as said:
+        answer = said.read()
+    os.waitpid(child, 0)
+    return answer
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_copy_of_a_process_that_has_searched_says_so() -> None:
+    quick_ticket(isolated=False)
+    for work in (quick_ticket, lambda: quick_ticket(seeded(USER_MODELS["GraphSAGE"]))):
+        said = in_a_copy(work)
+        assert said.startswith(
+            "a process that was forked from one that had computed already cannot use its threads"
+        )
+        assert 'multiprocessing.get_context("spawn")' in said
+    assert quick_ticket(isolated=False).masks.edges.count == 42  # nothing has changed for this one
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_copy_finds_out_whether_pytorchs_threads_are_left() -> None:
+    def check(threads: int) -> None:
+        process._pools.used, process._PATIENCE = False, 1.0  # as if fastglt had done nothing yet
+        torch.set_num_threads(threads)
+        process.check_threads_after_fork()
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    torch.ones(1 << 20).neg_()
+    try:
+        assert "cannot use its threads" in in_a_copy(lambda: check(2))
+        assert in_a_copy(lambda: check(1)) == "fine"  # no other thread is asked for anything
+    finally:
+        torch.set_num_threads(before)

@@ -65,6 +65,10 @@ def refuse_unsupported(module: nn.Module) -> None:
             raise InputError(
                 f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)"
             )
+        if parameter.is_meta:
+            raise InputError(
+                f"the model must have numbers (got '{name}' on the meta device); to_empty() and load them"
+            )
         real = parameter.dtype in (torch.float32, torch.float64)
         if not real and (parameter.is_floating_point() or parameter.is_complex()):
             raise InputError(f"parameters must be float32 or float64 (got {parameter.dtype} in '{name}')")

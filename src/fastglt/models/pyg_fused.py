@@ -50,7 +50,7 @@ class Pattern:
     @cached_property
     def ones(self) -> Tensor:
         """What a sum multiplies each entry by."""
-        return torch.ones(self.csr.num_entries, device=self.order.device)
+        return torch.ones(self.csr.num_entries, dtype=torch.float32, device=self.order.device)
 
     @cached_property
     def means(self) -> Tensor:
