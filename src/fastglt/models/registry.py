@@ -10,7 +10,7 @@ from fastglt.models.gat.network import GAT
 from fastglt.models.gcn.network import GCN
 from fastglt.models.gin.network import GIN
 from fastglt.models.options import check_arguments, check_options
-from fastglt.system.plugins import add_to, check_subclass, described, load_class, same_class
+from fastglt.system.plugins import add_to, check_subclass, described, load_class, place_of, same_class
 from fastglt.system.seeds import derive, own_random_state
 
 BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT)}
@@ -27,11 +27,21 @@ def register(backbone: AnyBackbone) -> AnyBackbone:
     return backbone
 
 
+def adopt(kind: Any, place: str | None = None) -> type[Backbone]:
+    """Add a backbone, or a PyG model's class (or a function that returns a model), which is made one."""
+    from fastglt.models.pyg_named import as_backbone, is_model
+
+    if not is_model(kind):
+        added: type[Backbone] = register(kind)
+        return added
+    known: type[Backbone] = as_backbone(kind, place_of(kind) or place or f"{kind.__module__}:{kind.__qualname__}")
+    return register(known)
+
+
 def lookup(name: str) -> type[Backbone]:
     """A backbone's class by its name, or by where it lives: ``module:Class``."""
     if ":" in name:
-        found: type[Backbone] = register(load_class(name, "model"))
-        return found
+        return adopt(load_class(name, "model"), name)
     if name not in BACKBONES:
         raise unknown_name("model", name, BACKBONES)
     return BACKBONES[name]
