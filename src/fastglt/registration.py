@@ -38,5 +38,11 @@ def register(kind: AnyClass) -> AnyClass:
         if inspect.isclass(kind) and issubclass(kind, base):
             enter(kind)
             return kind
+    from fastglt.models.pyg_named import is_model
+    from fastglt.models.registry import adopt
+
+    if is_model(kind):
+        adopt(kind)
+        return kind
     names = " or ".join(f"fastglt.{base.__name__}" for base, _ in KINDS)
     raise InputError(f"what is registered must be a class that extends {names} (got {described(kind)})")

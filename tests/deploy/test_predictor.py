@@ -387,7 +387,7 @@ def test_data_that_cannot_be_used_is_refused() -> None:
     for wrong, message in [
         (bare, r"data.x must be a float tensor \[nodes, features\] \(got none\)"),
         (lost, r"features must be finite in float32 \(got nan at node 3, feature 1\)"),
-        ({"x": data.x}, r"data must be a torch_geometric.data.Data \(got dict\)"),
+        ({"x": data.x}, r"data must be one graph .* torch_geometric.data.Data \(got dict\)"),
     ]:
         with pytest.raises(InputError, match=message):
             compile_ticket(ticket, wrong)

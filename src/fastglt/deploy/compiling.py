@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fastglt.deploy.compact import compact, plain_layers
-from fastglt.deploy.layouts import fastest, for_each, in_order
+from fastglt.deploy.layouts import WHOLE_ROWS, fastest, for_each, in_order
 from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
@@ -132,6 +132,7 @@ def _layouts(
 
 def _linear_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
     """The same for the linear layers of a network without a program, which are compact from here on."""
+    layout = "whole" if layout == WHOLE_ROWS else layout  # without trials, for any network
     count = len(plain_layers(found.network.public))
     names = (layout,) * count if isinstance(layout, str) else _checked(layout, count)
     given = None if layout == "fastest" else names

@@ -46,6 +46,7 @@ class Graph:
     edge_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # what else the data has of columns
     node_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # and of nodes, x and labels apart
     withheld: frozenset[str] = field(default=frozenset(), repr=False)  # what it has that no model is given
+    place: Tensor | None = field(default=None, repr=False)  # of each column in the data, where loops are not last
     _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, new edge ids
     _hops: dict[tuple[int, int], "_Hops"] = field(default_factory=dict, repr=False)
 
@@ -89,6 +90,7 @@ class Graph:
             edge_attr=None if edge_attr is None else edge_attr.detach()[order],
             edge_weight=None if edge_weight is None else edge_weight.detach()[order],
             edge_fields={name: value.detach()[order] for name, value in (edge_fields or {}).items()},
+            place=order if bool((order.diff() < 0).any()) else None,
         )
 
     @staticmethod
@@ -184,8 +186,21 @@ class Graph:
             edge_fields={name: value[left] for name, value in self.edge_fields.items()},
             node_fields=self.node_fields,
             withheld=self.withheld,
+            place=None if self.place is None else self.place[left],
             _origin=(self, new_edge),
         )
+
+    @cached_property
+    def as_given(self) -> "Graph":
+        """With the self-loops where the data has them, as a user's model may need its columns sorted."""
+        if self.place is None:
+            return self
+        back = torch.argsort(self.place)
+        values = {name: getattr(self, name) for name in ("column_edge", "edge_attr", "edge_weight")}
+        moved: dict[str, Any] = {name: value[back] for name, value in values.items() if value is not None}
+        fields = {name: value[back] for name, value in self.edge_fields.items()}
+        columns = self.edge_index[:, back]
+        return replace(self, edge_index=columns, edge_fields=fields, **moved, place=None, _origin=None, _hops={})
 
     def hops(self, nodes: Tensor | None, *, depth: int) -> tuple[Hop, ...]:
         """The messages that `depth` layers need for the outputs of `nodes` (None: of all), first layer first.
@@ -230,7 +245,7 @@ class Graph:
         device = torch.device(device)
         if device == self.edges.device:
             return self
-        names = ("edges", "edge_index", "column_edge", "edge_attr", "edge_weight")
+        names = ("edges", "edge_index", "column_edge", "edge_attr", "edge_weight", "place")
         tensors = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in tensors.items()}
         for name in ("edge_fields", "node_fields"):

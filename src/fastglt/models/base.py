@@ -151,6 +151,7 @@ class Backbone(Network):
 
     name: ClassVar[str]
     paper: ClassVar[str] = ""
+    tried_out: ClassVar[bool] = False  # whether it has to run once before anybody knows that it fits
 
     def __init__(
         self, in_channels: int, hidden: int, out_channels: int, *, dropout: float, seed: int, num_layers: int

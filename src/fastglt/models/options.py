@@ -3,6 +3,7 @@
 import inspect
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -31,12 +32,30 @@ def options_of(backbone: type[Backbone]) -> dict[str, Option]:
 
 def read_options(backbone: type[Backbone], texts: Mapping[str, str]) -> dict[str, Any]:
     """Values of the right types from what a person wrote."""
-    return read_values(options_of(backbone), texts, f"model '{backbone.name}'")
+    known = options_of(backbone)
+    more = {name: _literal(text) for name, text in texts.items() if name not in known and takes_more(backbone)}
+    named = {name: text for name, text in texts.items() if name not in more}
+    return {**read_values(known, named, f"model '{backbone.name}'"), **more}
 
 
 def check_options(backbone: type[Backbone], options: Mapping[str, Any]) -> None:
     """Refuse an option that a backbone has not, with those that it has."""
-    check_names(options_of(backbone), options, f"model '{backbone.name}'")
+    if not takes_more(backbone):
+        check_names(options_of(backbone), options, f"model '{backbone.name}'")
+
+
+def takes_more(backbone: type[Backbone]) -> bool:
+    """Whether it hands options on to its layers that it does not name itself, as PyG's models do."""
+    return bool(getattr(backbone, "takes_more", False))
+
+
+def _literal(text: str) -> Any:
+    """A number, true, false or none, else the word itself."""
+    plain = {"true": True, "false": False, "none": None}
+    for read in (lambda word: plain[word.lower()], int, float):
+        with suppress(KeyError, ValueError):
+            return read(text)
+    return text
 
 
 def check_arguments(backbone: type[Backbone]) -> None:

@@ -14,6 +14,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.graphs.inputs import LABELS
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
+from fastglt.models.pyg_fused import Fused, edges_of_messages
 from fastglt.system.seeds import own_randomness
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
@@ -39,11 +40,12 @@ class PyGNetwork(Network):
         self.module = _copy(module)
         _refuse_one_way_state(self.module)
         self._graph: Graph | None = None
-        self._column_score: Tensor | None = None  # of the columns that are no self-loops
-        self._num_messages = 0
+        self._soft: Tensor | None = None  # a soft edge mask, and 1 for self-loops
+        self._message_edges = torch.empty(0, dtype=torch.int64)
         for layer in message_passing_layers(self.module):
             layer.register_propagate_forward_pre_hook(self._check_edges)
             layer.register_message_forward_hook(self._weigh_messages)
+        self.fused = Fused(self.module)
 
     @property
     def prunable(self) -> tuple[str, ...]:
@@ -96,15 +98,19 @@ class PyGNetwork(Network):
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """Run the model on the graph's own edges, whole: how far it looks is its own affair."""
+        graph = graph.as_given
         if soft_edge_mask is not None:
             self._graph = graph
-            self._column_score = soft_edge_mask.index_select(0, graph.column_edge[: _real_columns(graph)])
+            self._soft = torch.cat([soft_edge_mask, soft_edge_mask.new_ones(1)])
         try:
+            dense = x.dense.to(self._dtype)
+            self.fused.begin(x, dense, graph, soft_edge_mask)
             with own_randomness(torch.initial_seed()):
-                out = self._call(x.dense.to(self._dtype), graph)
+                out = self._call(dense, graph)
             return out if nodes is None else out[nodes]
         finally:
-            self._graph = self._column_score = None
+            self._graph = self._soft = None
+            self.fused.end()
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.
@@ -185,40 +191,24 @@ class PyGNetwork(Network):
         """Refuse a layer that sees other edges than those it was given: scores would go astray."""
         if self._graph is None:
             return
-        edge_index = inputs[0]
-        given = self._graph.edge_index[:, : _real_columns(self._graph)]
-        if not _only_adds_loops(edge_index, given):
+        found = edges_of_messages(inputs[0], self._graph)
+        if found is None:
             raise InputError(
                 f"{type(layer).__name__} passes messages along other edges than the edge_index it was given; "
                 "only self-loops may be added: move edge dropping, sorting or sparse conversion out of the model"
             )
-        self._num_messages = edge_index.shape[1]
+        self._message_edges = found
 
     def _weigh_messages(self, layer: Any, inputs: Any, output: Any) -> Any:
-        score = self._column_score
-        if score is None:
+        if self._soft is None:
             return None
         fits = isinstance(output, Tensor) and output.dim() >= abs(layer.node_dim)
-        if not fits or output.shape[layer.node_dim] != self._num_messages:
+        if not fits or output.shape[layer.node_dim] != self._message_edges.numel():
             got = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
             raise InputError(f"{type(layer).__name__}.message must return one tensor, a row per edge (got {got})")
         shape = [1] * output.dim()
         shape[layer.node_dim] = -1
-        loops = score.new_ones(self._num_messages - score.numel())  # they come last and keep their messages
-        return output * torch.cat([score, loops]).to(output.dtype).view(shape)
-
-
-def _only_adds_loops(edge_index: object, given: Tensor) -> bool:
-    """Whether an edge_index is the given one, or its reverse, with nothing but self-loops after it."""
-    if type(edge_index) is not Tensor or edge_index.layout != torch.strided or edge_index.shape[1] < given.shape[1]:
-        return False
-    first, loops = edge_index[:, : given.shape[1]], edge_index[:, given.shape[1] :]
-    same = torch.equal(first, given) or torch.equal(first, given.flip(0))
-    return same and torch.equal(loops[0], loops[1])
-
-
-def _real_columns(graph: Graph) -> int:
-    return int((graph.column_edge < graph.num_edges).sum())  # self-loops come last
+        return output * self._soft.index_select(0, self._message_edges).to(output.dtype).view(shape)
 
 
 def _prunable_names(module: nn.Module, chosen: Sequence[str] | None) -> tuple[str, ...]:

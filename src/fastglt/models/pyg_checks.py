@@ -46,12 +46,14 @@ def default_prunable(module: nn.Module) -> tuple[str, ...]:
 
 def refuse_unsupported(module: nn.Module) -> None:
     """Refuse what no data could make work."""
-    from torch_geometric.nn import HANConv, HeteroConv, HGTConv
+    from torch_geometric.nn import HANConv, HeteroConv, HGTConv, HypergraphConv
 
     for part in module.modules():
         kind = type(part).__name__
         if isinstance(part, HeteroConv | HGTConv | HANConv | torch.fx.GraphModule):
             raise InputError(f"heterogeneous and traced models are not supported (got {kind})")
+        if isinstance(part, HypergraphConv):
+            raise InputError(f"hypergraphs are not supported: an edge joins two nodes (got {kind})")
         if isinstance(part, torch.jit.ScriptModule) or hasattr(part, "_orig_mod") or part._compiled_call_impl:
             raise InputError(f"compiled models hide their messages; pass the model before compilation (got {kind})")
         if getattr(part, "cached", False) is True:
@@ -62,6 +64,10 @@ def refuse_unsupported(module: nn.Module) -> None:
         if isinstance(parameter, nn.parameter.UninitializedParameter):
             raise InputError(
                 f"parameter '{name}' has no shape yet; run the model once before (lazy layers, -1 channels)"
+            )
+        if parameter.is_meta:
+            raise InputError(
+                f"the model must have numbers (got '{name}' on the meta device); to_empty() and load them"
             )
         real = parameter.dtype in (torch.float32, torch.float64)
         if not real and (parameter.is_floating_point() or parameter.is_complex()):
@@ -193,6 +199,7 @@ def _train(trial: Network, x: Features, graph: Graph, scores: Tensor | None) -> 
 
 def _run(trial: Network, x: Features, graph: Graph, scores: Tensor | None, where: str = "this data") -> Any:
     """The network's output; its inputs are copies, in case it writes into them."""
+    graph = graph.as_given
     names = [name for name in ("edge_index", "edge_weight", "edge_attr") if getattr(graph, name) is not None]
     copies: dict[str, Any] = {name: getattr(graph, name).clone() for name in names}
     features = Features(x.dense.clone())
@@ -222,7 +229,9 @@ def _check_output(out: object, num_nodes: int, num_outputs: int) -> None:
     if not fits:
         got = f"shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
         expected = f"one row of at least {num_outputs} outputs for each of {num_nodes} nodes"
-        raise InputError(f"the model must return {expected} (got {got})")
+        pooled = isinstance(out, Tensor) and out.dim() == 2 and out.shape[0] < num_nodes
+        hint = "; graph-level tasks are not supported" if pooled else ""
+        raise InputError(f"the model must return {expected} (got {got}){hint}")
 
 
 def _refuse_memory(used: Network, fresh: Network, x: Features, graph: Graph) -> None:

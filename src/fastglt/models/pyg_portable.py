@@ -1,6 +1,7 @@
 """A user's PyG model as a module that can be traced."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,7 +22,8 @@ class UsersModel(nn.Module):
 
     def __init__(self, network: PyGNetwork, graph: Graph, soft_edge_mask: Tensor | None) -> None:
         super().__init__()
-        self.network, self.graph = network.cpu(), graph.to("cpu")
+        self.network, self.graph = network.cpu(), replace(graph.to("cpu"), place=None)  # self-loops last
+        self.network.fused.wanted = False  # kernels of ours cannot be traced
         if soft_edge_mask is None:
             return
         edges = self.graph.column_edge[self.graph.column_edge < self.graph.num_edges]  # self-loops come last

@@ -1,5 +1,6 @@
 """The backbones by name: ours, and those that were registered from outside."""
 
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -10,7 +11,7 @@ from fastglt.models.gat.network import GAT
 from fastglt.models.gcn.network import GCN
 from fastglt.models.gin.network import GIN
 from fastglt.models.options import check_arguments, check_options
-from fastglt.system.plugins import add_to, check_subclass, described, find_in, same_class
+from fastglt.system.plugins import add_to, check_subclass, described, find_in, place_of, same_class
 from fastglt.system.seeds import derive, own_random_state
 
 BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT)}
@@ -27,9 +28,20 @@ def register(backbone: AnyBackbone) -> AnyBackbone:
     return backbone
 
 
+def adopt(kind: Any, place: str | None = None) -> type[Backbone]:
+    """Add a backbone, or a PyG model's class (or a function that returns a model), which is made one."""
+    from fastglt.models.pyg_named import as_backbone, is_model
+
+    if not is_model(kind):
+        added: type[Backbone] = register(kind)
+        return added
+    known: type[Backbone] = as_backbone(kind, place_of(kind) or place or f"{kind.__module__}:{kind.__qualname__}")
+    return register(known)
+
+
 def lookup(name: str) -> type[Backbone]:
     """A backbone's class by its name, or by where it lives: ``module:Class``."""
-    return find_in(BACKBONES, name, "model", register)
+    return find_in(BACKBONES, name, "model", partial(adopt, place=name))
 
 
 def check_registered(backbone: type[Backbone]) -> None:

@@ -73,7 +73,7 @@ class Experiment:
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
         model, root = lookup_model(self.model), self.data_root
-        place = self.model if is_ours(model) else place_of(model) or self.model
+        place = self.model if is_ours(model) else getattr(model, "place", None) or place_of(model) or self.model
         values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
         return {name: value for name, value in values.items() if name != "model_options" or value}
 

@@ -18,7 +18,9 @@ def metrics_of(found: Found, network: Network, task: Task, method: Method) -> di
     """All that a search and the trainings beside it have shown."""
     masks, scores, phases = found.ticket.masks, nan_as_null(found.ticket.scores), found.phases
     dense = Masks.full(task.graph.num_edges, network.weight_shapes)
-    dense_cost, ticket_cost = (count_macs(network, task, kept) for kept in (dense, masks))
+    under_its_names = {network.private_name(name): mask for name, mask in masks.weights.items()}
+    pruned = Masks(edges=masks.edges, weights=under_its_names)
+    dense_cost, ticket_cost = (count_macs(network, task, kept) for kept in (dense, pruned))
     weight = method.budget.distill
     return {
         "method": method.name,

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,8 +121,14 @@ def code_digest(kind: type, base: type) -> str | None:
 
     Comments and layout do not count, nor does what the class's file imports.
     """
+    return digest_of_files(
+        [inspect.getsourcefile(part) for part in kind.__mro__ if issubclass(part, base) and not is_ours(part)]
+    )
+
+
+def digest_of_files(files: Sequence[str | None]) -> str | None:
+    """A digest of some files' code; None if there are none."""
     digest = hashlib.sha256()
-    files = [inspect.getsourcefile(part) for part in kind.__mro__ if issubclass(part, base) and not is_ours(part)]
     for file in files:
         digest.update(ast.dump(ast.parse(Path(file).read_text())).encode() if file else b"")
     return digest.hexdigest() if files else None

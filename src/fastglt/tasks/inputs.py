@@ -11,14 +11,35 @@ SPLITS = ("train", "val", "test")
 
 
 def check_kind(data: object) -> None:
-    """Refuse what is no PyG `Data` of dense features."""
-    from torch_geometric.data import Data
+    """Refuse what is no PyG `Data` of one graph, with dense features and real numbers."""
+    from torch_geometric.data import Batch, Data
 
-    if not isinstance(data, Data):
-        hint = "; heterogeneous graphs are not supported" if "Hetero" in type(data).__name__ else ""
-        raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__}{hint})")
+    if not isinstance(data, Data) or (isinstance(data, Batch) and data.num_graphs > 1):
+        rule = "data must be one graph with a label for each node, a torch_geometric.data.Data"
+        raise InputError(f"{rule} (got {type(data).__name__}){_instead_of(data)}")
     if isinstance(data.x, Tensor) and data.x.layout != torch.strided:
         raise InputError(f"data.x must be a dense tensor (got {data.x.layout}); it has to_dense()")
+    for name, value in data.to_dict().items():
+        if isinstance(value, Tensor) and value.is_meta:
+            raise InputError(f"data must have numbers (got data.{name} on the meta device)")
+
+
+def _instead_of(data: Any) -> str:
+    """Why something is no such graph, and what to pass instead."""
+    from torch.utils.data import DataLoader
+    from torch.utils.data import Dataset as TorchDataset
+    from torch_geometric.data import Batch, Dataset, HeteroData, TemporalData
+
+    out_of_scope: list[tuple[Any, str]] = [
+        (HeteroData, "heterogeneous graphs are not supported; to_homogeneous() gives one kind of nodes and edges"),
+        (TemporalData, "temporal graphs are not supported; pass the graph of one moment"),
+        (Batch, "graph-level tasks and several graphs are not supported; pass one graph, such as batch[0]"),
+        ((Dataset, TorchDataset), "a dataset is not a graph; pass one of its graphs, such as dataset[0]"),
+        ((list, tuple), "graph-level tasks and several graphs are not supported; pass one graph of the list"),
+    ]
+    if isinstance(data, DataLoader) or type(data).__name__.endswith(("Loader", "Sampler")):
+        return "; loaders and mini-batches are not supported; pass the whole graph that the loader was made from"
+    return next((f"; {reason}" for kinds, reason in out_of_scope if isinstance(data, kinds)), "")
 
 
 def features_of(data: Any) -> Tensor:

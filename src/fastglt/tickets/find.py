@@ -86,13 +86,14 @@ def find_ticket(
     `fastglt find`: on the paper's graphs (Cora, CiteSeer, PubMed), with one of fastglt's backbones, the paper's
     budget and the options that the method was published with.
 
-    PyTorch's random numbers belong to the whole process: run several searches at a time in processes, not in
-    threads, and start these anew (multiprocessing's "spawn" or "forkserver"), as threads do not survive a fork.
+    PyTorch's random numbers belong to the whole process: of several threads that call this, one searches and the
+    others wait, and none may draw such numbers meanwhile. Run several searches at a time in processes, started anew
+    (multiprocessing's "spawn" or "forkserver"): one that was forked from a process that has computed is refused.
 
     Args:
         model: Any PyG model, whose current weights are Θ0; or one of fastglt's backbones, as it is or by name
             ("gcn", "gin", "gat", ``module:Class`` of your own).
-        data: A PyG `Data` with x, edge_index, y and the masks of a split.
+        data: A PyG `Data` with x, edge_index, y and the masks of a split: one graph, nodes of one kind.
         graph_sparsity: The share of edges to remove.
         weight_sparsity: The share of weights to remove.
         method: A name from `fastglt methods`, or ``module:Class`` of your own.

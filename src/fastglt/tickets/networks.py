@@ -44,7 +44,10 @@ def named_network(
 ) -> Backbone:
     """A backbone for a task by its name, or by where it lives."""
     shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_outputs}
-    return make(name, **shape, seed=seed, **(options or {}))
+    network = make(name, **shape, seed=seed, **(options or {}))
+    if network.tried_out:
+        check_fits(network, task, soft_edges=True)
+    return network
 
 
 def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
@@ -88,7 +91,7 @@ def network_of(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, 
     spec: dict[str, Any] = dict(ticket.model)
     if not ticket.is_of_users_model:
         _refuse_other_backbone(spec, model)
-        return build(spec), ticket.masks
+        return _with_its_names(build(spec), ticket.masks)
     owner = spec["class"]
     if not isinstance(model, nn.Module) or isinstance(model, Network):
         raise InputError(f"the ticket belongs to a user's model, {owner}; pass that model (got {_name_of(model)})")
@@ -98,8 +101,12 @@ def network_of(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, 
         wrapped = PyGNetwork(model, prunable=spec["prunable"])
     except InputError as error:
         raise InputError(f"the model must be the one the ticket was found with, {owner} ({error})") from None
-    weights = {wrapped.private_name(name): mask for name, mask in ticket.masks.weights.items()}
-    return wrapped, Masks(edges=ticket.masks.edges, weights=weights)
+    return _with_its_names(wrapped, ticket.masks)
+
+
+def _with_its_names(network: Network, masks: Masks) -> tuple[Network, Masks]:
+    weights = {network.private_name(name): mask for name, mask in masks.weights.items()}
+    return network, Masks(edges=masks.edges, weights=weights)
 
 
 def fresh_start(network: Network, seed: int) -> Network:

@@ -42,7 +42,10 @@ def _check_model(spec: Mapping[str, Any]) -> None:
         if not _is_text(spec["class"]) or not _is_list(spec["prunable"], _is_text):
             raise ValueError("'model' must name a class and what of it is prunable")
         return
-    parameters = inspect.signature(BACKBONES[spec["name"]]).parameters if spec["name"] in BACKBONES else {}
+    known = BACKBONES.get(spec["name"])
+    if known is None or known.tried_out:  # whose options are whatever its owner takes
+        return
+    parameters = inspect.signature(known).parameters
     for name, value in spec.items():
         default = parameters[name].default if name in parameters else inspect.Parameter.empty
         if default is not inspect.Parameter.empty and not _is_like(value, default):

@@ -18,6 +18,7 @@ from torch import Tensor
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models import BACKBONES, Backbone, build
+from fastglt.models.base import state_of
 from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import is_out_of_memory
@@ -193,7 +194,7 @@ def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, 
     prime tells; it is its owner's code, and is built as large as it says.
     """
     if code_digest(BACKBONES[spec["name"]], Backbone) is not None:
-        return {name: tuple(value.shape) for name, value in build(spec).state_dict().items()}
+        return {name: tuple(value.shape) for name, value in state_of(build(spec)).items()}
     twin = {name: _PRIMES.get(name, value) for name, value in spec.items()}
     for name, value in twin.items():
         if name not in ("seed", *_PRIMES) and isinstance(value, int) and value > most:
@@ -264,4 +265,4 @@ def _initial_loader(header: Mapping[str, Any], initial_file: Path) -> Callable[[
 
 
 def _build_initial(spec: dict[str, Any]) -> Mapping[str, Tensor]:
-    return build(spec).state_dict()
+    return state_of(build(spec))

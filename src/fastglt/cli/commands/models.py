@@ -33,7 +33,7 @@ def _facts(backbone: "type[Backbone]") -> Facts:
     return {
         "name": backbone.name,
         "paper": backbone.paper,
-        "about": about(backbone, Backbone),
+        "about": about(backbone, backbone.__mro__[1] if backbone.tried_out else Backbone),
         "options": [option.to_json() for option in options_of(backbone).values()],
     }
 
