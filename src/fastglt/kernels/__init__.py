@@ -28,6 +28,7 @@ __all__ = [
     "attention",
     "backend",
     "dropout",
+    "dropped",
     "extremes",
     "head_dots",
     "matmul",
@@ -90,7 +91,11 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     The key is drawn from PyTorch's default generator, so `torch.manual_seed` decides the result; the
     bits are a hash of (key, row, column), the same on every device and for every thread count.
     """
-    drop = Drop.draw(p, training=training)
+    return dropped(x, Drop.draw(p, training=training))
+
+
+def dropped(x: Tensor, drop: Drop | None) -> Tensor:
+    """`dropout` with what has been drawn before; None: x itself."""
     return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
 
 
