@@ -47,7 +47,9 @@ class GENLayer(nn.Module):
         run = partial(self._run, hop, drop)
         return recomputed(run, h, values, temperature, *self.weights, *self.biases, *learnt)
 
-    def _run(self, hop: Hop, drop: Drop | None, h: Tensor, values: Tensor, t: Tensor, *parameters: Tensor) -> Tensor:
+    def _run(
+        self, hop: Hop, drop: Drop | None, h: Tensor, values: Tensor, t: Tensor, *parameters: Tensor
+    ) -> Tensor:
         count = len(self.weights)
         weights, biases, learnt = parameters[:count], parameters[count : 2 * count], parameters[2 * count :]
         if self.norm is None:

@@ -48,7 +48,9 @@ class StockResGCN(StockNetwork):
         self._prepared: tuple[Tensor, Tensor] | None = None
 
     def _names(self, mlp_layers: int) -> dict[str, str]:
-        found = {f"{kind}_{part}": f"{part}.{kind}" for part in ("encoder", "readout") for kind in ("weight", "bias")}
+        found = {
+            f"{kind}_{part}": f"{part}.{kind}" for part in ("encoder", "readout") for kind in ("weight", "bias")
+        }
         of_norm = [name for name, _ in self.layers[0].norm.state_dict().items()]  # type: ignore[union-attr]
         found |= {f"last_norm.{name}": f"layers.0.norm.{name}" for name in of_norm}
         for i in range(len(self.layers)):
@@ -57,7 +59,10 @@ class StockResGCN(StockNetwork):
             found |= {f"temperatures.{i}": f"{ours}.conv.aggr_module.t"}
             for j in range(mlp_layers):
                 at = 4 * j  # linear, norm, ReLU, dropout
-                found |= {f"{ours}.weights.{j}": f"{theirs}.{at}.weight", f"{ours}.biases.{j}": f"{theirs}.{at}.bias"}
+                found |= {
+                    f"{ours}.weights.{j}": f"{theirs}.{at}.weight",
+                    f"{ours}.biases.{j}": f"{theirs}.{at}.bias",
+                }
                 found |= {f"{ours}.norms.{j}.{name}": f"{theirs}.{at + 1}.{name}" for name in of_norm}
         return found
 
