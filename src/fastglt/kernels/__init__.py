@@ -24,6 +24,7 @@ __all__ = [
     "Table",
     "adam",
     "adam_product",
+    "affine",
     "aggregate",
     "attention",
     "backend",
@@ -73,6 +74,11 @@ def aggregate(
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """Dense times dense, for tall `x`: a product with few columns is where BLAS is slow."""
     return _MatMul.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``x @ weight + bias``, for tall `x`."""
+    return _Affine.apply(x, weight, bias)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
@@ -276,6 +282,19 @@ class _MatMul(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         (x, weight), grad = ctx.saved_tensors, grads[0]
         return grad @ weight.t(), (grad.t() @ x).t()  # the long axis of x stays innermost: several times faster
+
+
+class _Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.addmm(bias, x, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        (x, weight), grad = ctx.saved_tensors, grads[0]
+        return grad @ weight.t(), (grad.t() @ x).t(), grad.sum(0)  # see _MatMul
 
 
 class _Attention(torch.autograd.Function):

@@ -51,6 +51,40 @@ def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | N
     return grad if activation == "none" else torch.where(y > 0, grad, grad * (y / scale + 1))
 
 
+def softmax_shares(x: Tensor, temperature: float, eps: float, shift: Tensor) -> Tensor:
+    """e = exp(temperature·m − shift) and e·m side by side, with m = relu(x) + eps."""
+    message = x.relu() + eps
+    e = (temperature * message - shift).exp()
+    return torch.cat([e, e * message], dim=1)
+
+
+def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Σ v·e·m / Σ v·e and Σ v·e of each row, and which rows have a sum under `least`, where the mean is 0."""
+    return finish_means(spmm(csr, values.unsqueeze(1), both), least)
+
+
+def finish_means(sums: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """What comes after the two sums over the neighbours."""
+    below, above = sums.chunk(2, dim=1)
+    lost = below < least
+    return torch.where(lost, 0.0, above / below), below, lost.any(1)
+
+
+def softmax_means_backward(grad: Tensor, mean: Tensor, below: Tensor, least: float) -> Tensor:
+    """The gradients of Σ v·e and of Σ v·e·m, side by side."""
+    of_product = torch.where(below < least, 0.0, grad / below)
+    return torch.cat([-of_product * mean, of_product], dim=1)
+
+
+def softmax_shares_backward(
+    x: Tensor, temperature: float, eps: float, both: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of x and of the temperature from those of e and e·m."""
+    (e, _), (of_e, of_product), message = both.chunk(2, dim=1), grad.chunk(2, dim=1), x.relu() + eps
+    through = (of_e + message * of_product) * e
+    return torch.where(x > 0, temperature * through + e * of_product, 0.0), (through * message).sum()
+
+
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """See `fastglt.kernels.matmul`."""
     return x @ weight

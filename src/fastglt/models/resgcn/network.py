@@ -11,7 +11,7 @@ from torch.nn.functional import batch_norm, layer_norm
 from fastglt.errors import require, unknown_name
 from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.messages import Hop
-from fastglt.kernels import dropped, matmul
+from fastglt.kernels import affine, dropped
 from fastglt.kernels.drop import Drop
 from fastglt.kernels.softmax import softmax_aggregate
 from fastglt.models.base import Backbone
@@ -20,7 +20,6 @@ from fastglt.models.parts import product
 from fastglt.models.recompute import recomputed
 from fastglt.system.seeds import derive, uniform
 
-_EPS = 1e-7  # that a message has above ReLU
 _NORMS = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
 
@@ -52,17 +51,15 @@ class GENLayer(nn.Module):
     ) -> Tensor:
         count = len(self.weights)
         weights, biases, learnt = parameters[:count], parameters[count : 2 * count], parameters[2 * count :]
-        if self.norm is None:
-            z, message = h, h.relu() + _EPS
-        else:
+        z = h
+        if self.norm is not None:
             z, learnt = dropped(normalise(self.norm, h, *learnt[:2]).relu_(), drop), learnt[2:]
-            message = z + _EPS
-        out = softmax_aggregate(hop.csr, values, message, t) + hop.of_receivers(z)
+        out = softmax_aggregate(hop.csr, values, z, t) + hop.of_receivers(z)
         for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-            out = matmul(out, weight) + bias
+            out = affine(out, weight, bias)
             if i < count - 1:
-                out = normalise(self.norms[i], out, *learnt[2 * i : 2 * i + 2]).relu()
-        return out if self.norm is None else out + hop.of_receivers(h)
+                out = normalise(self.norms[i], out, *learnt[2 * i : 2 * i + 2]).relu_()
+        return out if self.norm is None else out.add_(hop.of_receivers(h))
 
 
 def normalise(norm: nn.Module, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -125,7 +122,7 @@ class ResGCN(Backbone):
 
     def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
         """See `Backbone.outputs`."""
-        h = product(x, self.weight_encoder) + self.bias_encoder
+        h = product(x, self.weight_encoder).add_(self.bias_encoder)
         size = None if soft_edge_mask is None else soft_edge_mask.abs()
         values: dict[int, Tensor] = {}  # hops of the whole graph are one and the same
         fixed = h.new_tensor(self.temperature)
