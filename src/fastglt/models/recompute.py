@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fastglt.system.process import LARGE_BLOCK, return_large_memory
+
 Layer = Callable[..., Tensor]
 
 
@@ -22,6 +24,8 @@ def recomputed(layer: Layer, *tensors: Tensor | None) -> Tensor:
     """
     if not torch.is_grad_enabled():
         return layer(*tensors)
+    if any(tensor is not None and tensor.nbytes >= LARGE_BLOCK for tensor in tensors):
+        return_large_memory()
     return _Recomputed.apply(layer, *tensors)  # type: ignore[no-any-return, no-untyped-call]
 
 

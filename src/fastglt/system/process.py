@@ -4,10 +4,12 @@ import contextlib
 import ctypes
 import os
 import resource
+from functools import cache
 from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 30
+LARGE_BLOCK = 64 << 20
 _NO_LIMIT = 1 << 62
 
 
@@ -23,6 +25,16 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
     mallopt(_M_TRIM_THRESHOLD, _LARGE)
+
+
+@cache
+def return_large_memory() -> None:
+    """Have blocks of 64 MB and more returned to the system again, once: for many that live long among many that do not.
+
+    Reused, they would lie scattered: a deep network on a large graph would need twice its memory.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 def peak_memory() -> int:
