@@ -81,14 +81,20 @@ def test_spreadsheet_habits_are_forgiven(tmp_path: Path) -> None:
     ("edges", "message"),
     [
         ("", "edges.csv: the file is empty; its first line must name the columns"),
-        ("from,to\na,b\n", "edges.csv: the header must be source,target (got from,to); rename the columns"),
         (
-            "source,target,weight\na,b,1\n",
-            "(got source,target,weight); rename the columns and remove any others",
+            "from,to\na,b\n",
+            "edges.csv: the header must be source,target or source,target,weight (got from,to); rename",
+        ),
+        (
+            "source,target,colour\na,b,1\n",
+            "(got source,target,colour); rename the columns and remove any others",
         ),
         ("source,target\na,b\na,z\n", "edges.csv, line 3: ends must be ids in "),
         ("source,target\na,b\na,z\n", "nodes.csv (got 'z'); add that node or fix the id"),
         ("source,target\na,b,c\n", "edges.csv, line 2: must have 2 cells (got 3); write source,target"),
+        ("source,target,weight\na,b\n", "edges.csv, line 2: must have 3 cells (got 2); write source,target,weight"),
+        ("source,target,weight\na,b,x\n", "edges.csv, line 2: a weight must be a finite number (got 'x')"),
+        ("source,target,weight\na,b,inf\n", "edges.csv, line 2: a weight must be a finite number (got 'inf')"),
     ],
 )
 def test_a_flawed_edge_file_is_refused_in_one_line(edges: str, message: str, tmp_path: Path) -> None:

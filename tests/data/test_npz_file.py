@@ -64,7 +64,11 @@ def test_a_number_too_large_for_float32_is_left_for_the_later_check(tmp_path: Pa
     ("changes", "message"),
     [
         ({"y": None}, "must have an array 'y' (got edge_index, x); write it with numpy.savez("),
-        ({"edge_weight": np.ones(4)}, "(got 'edge_weight'); leave it out"),
+        ({"edge_attrs": np.ones(4)}, "(got 'edge_attrs'); leave it out"),
+        ({"edge_weight": np.ones(5)}, "edge_weight must have shape [4], a number for each edge (got [5])"),
+        ({"edge_attr": np.ones((4, 2))}, "edge_attr must have shape [4], a number for each edge (got [4, 2])"),
+        ({"edge_weight": np.ones(4), "edge_attr": np.ones(4)}, "give edge_weight or edge_attr (got both)"),
+        ({"edge_weight": np.ones(4, complex)}, "edge_weight must hold real numbers (got complex128)"),
         ({"x": np.ones(6)}, "x must have shape [nodes, features] (got [6]); reshape it"),
         ({"x": np.ones((6, 0))}, "x must have shape [nodes, features] (got [6, 0])"),
         ({"x": np.full((6, 1), "a")}, "x must hold real numbers (got <U1); convert it to float32"),

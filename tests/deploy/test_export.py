@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
+import fastglt
 from fastglt import InputError, MachineError, compile_ticket
 from fastglt.deploy import Predictor
 from fastglt.deploy.exports import FORMATS, Format, arrays, export
+from fastglt.deploy.exports.pyg_folder import _module
 from fastglt.graphs.graph import Graph
 from tests.deploy.test_predictor import backbone, frozen, graphs, word_features
 from tests.helpers import house, randn
@@ -48,6 +51,18 @@ def example(name: str, *, scored: bool = True, directed: bool = False, **more: A
     graph = house(directed=directed)
     score = randn(graph.num_edges, seed=4).sigmoid() if scored else None
     return frozen(backbone(name, 9, **more), graph, word_features(7, 9, 1), score, "dense")
+
+
+def assert_no_folder_of_this_machine(path: Path) -> None:
+    """Neither the sources' folder nor the libraries', the home folder, the current one or that of the file."""
+    contents = [path.read_bytes()]
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            contents += [archive.read(name) for name in archive.namelist()]
+    code = {Path(fastglt.__file__).parents[1], Path(torch.__file__).parents[1], Path(__file__).parents[1]}
+    folders = {*code, Path(sys.prefix), Path.home(), Path.cwd(), path.parent}
+    for content in contents:
+        assert not [str(folder) for folder in folders if f"{folder}/".encode() in content]
 
 
 @st.composite
@@ -115,6 +130,27 @@ def test_a_pyg_folder_has_whole_weights_and_the_pruned_graph(tmp_path: Path) -> 
     assert data["edge_index"].shape == (2, 2 * 7 + 7)  # seven edges both ways, a self-loop at each node
     assert data["edge_weight"].shape == (21,)
     torch.testing.assert_close(data["x"], predictor.x.dense)
+
+
+def test_a_pyg_folder_has_labels_and_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded by name, by path, or from where the file is, the model scores as the search has told."""
+    data = toy_data()
+    ticket = quick_ticket("gcn", data, isolated=False)
+    predictor = compile_ticket(ticket, data, layout="whole rows")
+    export(predictor, tmp_path / "out", to="pyg")
+    monkeypatch.chdir(tmp_path)
+    with _module(Path("out/model.py").absolute()) as module:
+        for arguments in ((), ("out",), (Path("out"),)):
+            model, found = module.load(*arguments)
+            assert (found.num_nodes, found.num_features) == (data.num_nodes, data.num_features)
+            for name in ("y", "train_mask", "val_mask", "test_mask"):
+                assert torch.equal(found[name], data[name])
+            classes = model(found.x, found.edge_index, found.edge_weight).argmax(1)
+            right = (classes == found.y)[found.test_mask].double().mean()
+            assert float(right) == pytest.approx(ticket.scores["search_test"])
+    new = predictor.with_nodes(data.x[:1], torch.tensor([[data.num_nodes], [0]]))
+    export(new, tmp_path / "grown", to="pyg")
+    assert "y" not in load_file(tmp_path / "grown" / "data.safetensors"), "nobody knows the new node's"
 
 
 def test_deeper_gin_has_no_arrays(tmp_path: Path) -> None:
@@ -210,6 +246,8 @@ def test_a_found_ticket_in_every_format(tmp_path: Path) -> None:
         done = export(predictor, tmp_path / f"ticket{chosen.suffix}", to=name)
         assert done.max_difference < 1e-5
         assert all(Path(path).stat().st_size == size for path, size in done.files.items())
+        for path in done.files:
+            assert_no_folder_of_this_machine(Path(path))
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -221,8 +259,10 @@ def test_a_users_model_as_a_program(tmp_path: Path, name: str, loops: bool) -> N
     before = expected(predictor)
     assert export(predictor, tmp_path / "a.pt2", to="torch").max_difference < 1e-5
     assert torch.equal(expected(predictor), before)  # the model that was given is as it was
+    assert_no_folder_of_this_machine(tmp_path / "a.pt2")
     if loops:
         assert export(predictor, tmp_path / "a.onnx", to="onnx").max_difference < 1e-5
+        assert_no_folder_of_this_machine(tmp_path / "a.onnx")
 
 
 class Peeking(torch.nn.Module):

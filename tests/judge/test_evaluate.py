@@ -142,8 +142,10 @@ def test_another_graph_or_other_features(ticket: Ticket) -> None:
 
 def test_the_metric_is_the_tickets(ticket: Ticket) -> None:
     by_auc = replace(ticket, config={**ticket.config, "metric": "roc_auc"})
-    with pytest.raises(InputError, match="roc_auc needs two classes"):
-        evaluate(by_auc, None, toy_data(), seeds=[0])
+    data = toy_data()
+    data.y = torch.where(data.val_mask, 1, data.y)
+    with pytest.raises(InputError, match=r"roc_auc needs .* among the val nodes"):
+        evaluate(by_auc, None, data, seeds=[0])
     assert evaluate(by_auc, None, toy_data(), seeds=[0], metric="accuracy").seeds == (0,)
 
 
@@ -204,34 +206,34 @@ class Remembers(Ledger):
         self.known[str(sorted(settings.items()))] = result.best.scores.test
 
 
-def trained(contest: Contest, seeds: list[int], memory: Ledger) -> tuple[Any, list[str]]:
+def trained(contest: Contest, seeds: list[int], ledger: Ledger) -> tuple[Any, list[str]]:
     phases: list[str] = []
 
     def progress(phase: str, training: Training, epochs: int) -> None:
         if training.epoch == epochs:
             phases.append(phase)
 
-    return contest.verdict(seeds, memory=memory, progress=progress), phases
+    return contest.verdict(seeds, ledger=ledger, progress=progress), phases
 
 
 def test_what_is_remembered_is_not_trained_again(ticket: Ticket) -> None:
-    memory = Remembers()
-    first, phases = trained(contest(ticket), [0, 1], memory)
+    ledger = Remembers()
+    first, phases = trained(contest(ticket), [0, 1], ledger)
     assert phases == ["dense, seed 0", "ticket, seed 0", "dense, seed 1", "ticket, seed 1"]
-    assert len(memory.known) == 4
-    assert trained(contest(ticket), [0, 1], memory) == (first, [])
-    assert trained(contest(ticket), [1, 2], memory)[1] == ["dense, seed 2", "ticket, seed 2"]
+    assert len(ledger.known) == 4
+    assert trained(contest(ticket), [0, 1], ledger) == (first, [])
+    assert trained(contest(ticket), [1, 2], ledger)[1] == ["dense, seed 2", "ticket, seed 2"]
 
 
 def test_tickets_with_one_start_share_their_dense_twins(ticket: Ticket) -> None:
-    memory = Remembers()
-    trained(contest(ticket), [0], memory)
+    ledger = Remembers()
+    trained(contest(ticket), [0], ledger)
     sparser = quick_ticket(isolated=False, weight_sparsity=0.75)
-    assert trained(contest(sparser), [0], memory)[1] == ["ticket, seed 0"]
+    assert trained(contest(sparser), [0], ledger)[1] == ["ticket, seed 0"]
     longer = replace(QUICK, denoise_epochs=5)
     for other in (quick_ticket(isolated=False, budget=longer), quick_ticket(isolated=False, seed=1)):
-        assert trained(contest(other), [0], memory)[1] == ["dense, seed 0", "ticket, seed 0"]
-    assert trained(contest(ticket, fresh_init=True), [0], memory)[1] == ["dense, seed 0", "ticket, seed 0"]
+        assert trained(contest(other), [0], ledger)[1] == ["dense, seed 0", "ticket, seed 0"]
+    assert trained(contest(ticket, fresh_init=True), [0], ledger)[1] == ["dense, seed 0", "ticket, seed 0"]
 
 
 def starts(ticket: Ticket, model: Any, seeds: list[int], **options: Any) -> list[str]:
@@ -243,7 +245,7 @@ def starts(ticket: Ticket, model: Any, seeds: list[int], **options: Any) -> list
             found.append(settings["initial"])
             return None
 
-    contest(ticket, model, **options).verdict(seeds, memory=Looks())
+    contest(ticket, model, **options).verdict(seeds, ledger=Looks())
     return found
 
 
@@ -335,12 +337,12 @@ class TestDistilled:
             assert verdict.dense_scores == (dense.best.scores.test,)
 
     def test_the_plain_side_is_shared_with_plain_tickets_and_nothing_else(self, ticket: Ticket) -> None:
-        memory = Remembers()
-        trained(contest(quick_ticket(isolated=False)), [0], memory)
-        again, phases = trained(contest(ticket), [0], memory)
+        ledger = Remembers()
+        trained(contest(quick_ticket(isolated=False)), [0], ledger)
+        again, phases = trained(contest(ticket), [0], ledger)
         assert phases == ["teacher, seed 0", "ticket, seed 0", "dense distilled, seed 0"]  # only its score is known
-        assert len(memory.known) == 4
-        assert trained(contest(ticket), [0], memory) == (again, [])
+        assert len(ledger.known) == 4
+        assert trained(contest(ticket), [0], ledger) == (again, [])
         assert again == evaluate(ticket, None, toy_data(), seeds=[0])
 
     def test_fresh_starts_have_teachers_of_their_own(self, ticket: Ticket) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fastglt import InputError
@@ -55,6 +56,30 @@ def test_what_changes_the_training_changes_both_folders(tmp_path: Path, change: 
     }
     other = experiment(**choices.get(change, {"split_seed": 1}))
     assert not {run.folder for run in runs_of(tmp_path, first)} & {run.folder for run in runs_of(tmp_path, other)}
+
+
+def test_runs_of_several_splits_are_those_of_each_split(tmp_path: Path) -> None:
+    """The same folders and keys as a series with one split has; only their names tell the splits apart."""
+    experiments = [experiment(seed=seed, split_seed=split) for split in (0, 2) for seed in (0, 1)]
+    runs = runs_of(tmp_path, *experiments)
+    assert [run.name for run in runs][:3] == [
+        "dense split 0 seed 0",
+        "random g20 w50 split 0 seed 0",
+        "dense split 0 seed 1",
+    ]
+    apart = [*runs_of(tmp_path, *experiments[:2]), *runs_of(tmp_path, *experiments[2:])]
+    assert [(run.folder, run.key, run.twins) for run in runs] == [(one.folder, one.key, one.twins) for one in apart]
+    assert len({run.key for run in runs}) == 8
+
+
+def test_a_fixed_split_has_no_second_one(tmp_path: Path) -> None:
+    masks = {f"{part}_mask": np.arange(6) // 2 == place for place, part in enumerate(("train", "val", "test"))}
+    path = tmp_path / "fixed.npz"
+    edges = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    np.savez(path, edge_index=edges, x=np.eye(6), y=np.array([0, 1] * 3), **masks)
+    message = r"that of 'fixed.npz' is fixed \(got the same for 0 and 1\); leave split_seeds out"
+    with pytest.raises(InputError, match=message):
+        runs_of(tmp_path, *(experiment(dataset=str(path), split_seed=split) for split in (0, 1)))
 
 
 def test_an_option_changes_the_tickets_folder_alone(tmp_path: Path) -> None:

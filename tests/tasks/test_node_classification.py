@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import f1_score, roc_auc_score
 from torch_geometric.data import Data, HeteroData
 
 from fastglt import InputError
 from fastglt.tasks import NodeClassification
-from fastglt.tasks.metrics import accuracy, roc_auc
+from fastglt.tasks.metrics import accuracy, macro_f1, roc_auc
 from tests.helpers import both_ways, csr_tensor, randn
 
 
@@ -100,9 +100,16 @@ def test_only_a_homogeneous_data_is_taken(wrong: Any) -> None:
 
 
 def test_roc_auc_needs_two_classes() -> None:
-    three = data_with(y=torch.tensor([0, 1, 2, 1, 0, 1]))
-    with pytest.raises(InputError, match=r"roc_auc needs two classes \(got 3\)"):
+    with pytest.raises(InputError, match=r"roc_auc needs two classes at least \(got 1\)"):
+        NodeClassification.from_data(data_with(y=torch.zeros(6).long()), metric="roc_auc")
+    three = data_with(y=torch.tensor([0, 1, 2, 2, 0, 1]))
+    with pytest.raises(InputError, match=r"needs two classes at least among the val nodes \(got 2 alone\)"):
         NodeClassification.from_data(three, metric="roc_auc")
+
+
+@pytest.mark.parametrize("written", ["macro-f1", "macro_f1", "roc-auc", "roc_auc"])
+def test_a_dash_in_a_metrics_name_is_an_underscore(written: str) -> None:
+    assert NodeClassification.from_data(data_with(), metric=written).metric == written.replace("-", "_")
 
 
 def test_an_unknown_metric_is_named() -> None:
@@ -137,6 +144,53 @@ def test_roc_auc_is_sklearns() -> None:
     logits, labels = randn(200, 2), (randn(200, seed=1) > 0).long()
     probability = logits.softmax(-1)[:, 1]
     assert roc_auc(logits, labels) == pytest.approx(roc_auc_score(labels.numpy(), probability.numpy()))
+
+
+THREE = torch.tensor([[3.0, 1.0, 0.0], [2.0, 2.5, 0.0], [0.0, 2.0, 1.0], [0.0, 3.0, 1.0], [1.0, 0.0, 4.0]])
+
+
+def test_macro_f1_by_hand() -> None:
+    """Predictions 0, 1, 1, 1, 2. F1 of class 0: 2·1/(1 + 2); of class 1: 2·2/(3 + 2); of class 2: 2·1/(1 + 1)."""
+    assert macro_f1(THREE, torch.tensor([0, 0, 1, 1, 2])) == pytest.approx((2 / 3 + 4 / 5 + 1) / 3, abs=1e-15)
+    # class 2 is neither there nor predicted and left out; a class that is predicted, but not there, counts with 0
+    assert macro_f1(THREE[:4], torch.tensor([0, 0, 1, 1])) == pytest.approx((2 / 3 + 4 / 5) / 2, abs=1e-15)
+    assert macro_f1(THREE[:4], torch.tensor([0, 0, 0, 0])) == pytest.approx((2 / 5 + 0) / 2, abs=1e-15)
+
+
+def test_roc_auc_of_three_classes_by_hand() -> None:
+    """Class 0 at places 1 and 3 of its ranking, class 1 at 1 and 2, class 2 at 1, each of five."""
+    outputs = torch.tensor(
+        [[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.6, 0.3], [0.05, 0.9, 0.05], [0.4, 0.1, 0.5]]
+    ).log()
+    areas = (5 / 6, 1, 1)  # of 2·3 pairs of class 0 and another class one is the wrong way round
+    assert roc_auc(outputs, torch.tensor([0, 0, 1, 1, 2])) == pytest.approx(sum(areas) / 3, abs=1e-12)
+    # without class 2 there are two areas left: 0 before 1 in all four pairs, and 1 before 0 too
+    assert roc_auc(outputs[:4], torch.tensor([0, 0, 1, 1])) == 1
+
+
+@pytest.mark.parametrize("classes", [3, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_metrics_of_several_classes_are_sklearns(classes: int, seed: int) -> None:
+    """With tied outputs among them, and a class that is not there."""
+    outputs = (2 * randn(150, classes, seed=seed)).round() / 2
+    labels = torch.arange(150) % (classes - 1)
+    outputs[torch.arange(150), labels] += 1
+    found = roc_auc(outputs, labels)
+    probabilities = outputs.double().softmax(-1).numpy()
+    areas = [roc_auc_score((labels == one).numpy(), probabilities[:, one]) for one in range(classes - 1)]
+    assert found == pytest.approx(sum(areas) / len(areas), abs=1e-12)
+    labels[:3] = classes - 1
+    expected = roc_auc_score(labels.numpy(), probabilities, multi_class="ovr", average="macro")
+    assert roc_auc(outputs, labels) == pytest.approx(expected, abs=1e-12)
+    expected = f1_score(labels.numpy(), outputs.argmax(-1).numpy(), average="macro")
+    assert macro_f1(outputs, labels) == pytest.approx(expected, abs=1e-12)
+
+
+def test_roc_auc_ranks_by_the_classes_of_the_split() -> None:
+    """A model may have more outputs: with two classes the margin between them is all that counts."""
+    task = NodeClassification.from_data(data_with(), metric="roc_auc")
+    outputs = torch.tensor([[0.0, 1.0, 50.0], [0.0, 2.0, -50.0]])
+    assert task.score(outputs, task.test) == task.score(outputs[:, :2], task.test) == 1
 
 
 def test_loss_and_score_are_those_of_the_given_nodes() -> None:

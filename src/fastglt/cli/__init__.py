@@ -4,8 +4,9 @@ import errno
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -32,7 +33,7 @@ from fastglt.cli.commands import (
 from fastglt.errors import FastGLTError
 from fastglt.report.tables import plain
 from fastglt.system.process import is_out_of_memory
-from fastglt.system.terminal import write_anyhow
+from fastglt.system.terminal import warn, write_anyhow
 
 app = typer.Typer(
     help="Find graph lottery tickets: a sparser graph and a sparser GNN that train as well as the dense original.",
@@ -106,7 +107,9 @@ def main() -> None:
     """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
     write_anyhow(sys.stdout)
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _tell
+            app()
     except FastGLTError as error:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -120,6 +123,17 @@ def main() -> None:
             _fail(f"the machine refuses: {error}", 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(f"cannot write the result ({error.strerror})", 1)
+
+
+_show = warnings.showwarning
+
+
+def _tell(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+    """A warning of ours as one line, without the place in the code that it comes from."""
+    if category.__module__.startswith("fastglt."):
+        warn(str(message))
+    else:
+        _show(message, category, *place, **options)
 
 
 def _fail(message: str, code: int) -> None:

@@ -34,11 +34,11 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A graph ready for training: x, y, edge_index and the three masks."""
+    """A graph ready for training: x, y, edge_index, the three masks and, if it has some, edge_weight."""
 
     name: str
     tensors: dict[str, Tensor]  # x may be sparse, in compressed rows
-    metric: str  # "accuracy" or "roc_auc"
+    metric: str  # the name of one, as in `fastglt.tasks.metrics`
     names: Names | None = None  # where nodes and classes are more than numbers
 
     @cached_property
@@ -66,6 +66,7 @@ class Parts:
     y: Ints | Floats  # whole numbers are classes
     edges: Ints
     masks: SplitMasks
+    edge_weight: Floats | None = None  # of each of the edges
 
     def dataset(self, *, name: str, metric: str, names: Names | None = None) -> Dataset:
         """These arrays as a `Dataset`."""
@@ -73,6 +74,8 @@ class Parts:
 
         masks = {f"{split}_mask": mask for split, mask in self.masks._asdict().items()}
         arrays = {"y": self.y, "edge_index": self.edges, **masks}
+        if self.edge_weight is not None:
+            arrays["edge_weight"] = self.edge_weight
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         if isinstance(self.x, np.ndarray):
             x = torch.from_numpy(np.ascontiguousarray(self.x))
@@ -90,6 +93,7 @@ class FileGraph(NamedTuple):
     target: Ints
     masks: SplitMasks | None
     names: Names | None = None
+    weights: npt.NDArray[np.float64] | None = None  # of each edge, as it is listed
 
 
 def seeded_split(labels: Ints, seed: int, *, train: int = 20, val: int = 30) -> SplitMasks:

@@ -1,4 +1,4 @@
-"""A user's graph in two CSV files: edges (source,target) and nodes (id, label, split, features).
+"""A user's graph in two CSV files: edges (source, target, weight) and nodes (id, label, split, features).
 
 Every flaw is an `InputError` of one line: the file and line, the rule, what it got, what to do.
 """
@@ -6,6 +6,7 @@ Every flaw is an `InputError` of one line: the file and line, the rule, what it 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from array import array
 from collections import Counter
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastglt.data.base import FileGraph, Floats, Ints, Names, SplitMasks
 from fastglt.errors import InputError
 
 EDGE_COLUMNS = ["source", "target"]
+WEIGHTED_COLUMNS = [*EDGE_COLUMNS, "weight"]
 SPLITS = ("", *SplitMasks._fields)
 OWN_COLUMNS = ("id", "label", "split")
 NO_LABELS = ("nan", "none", "null")  # as some programs write an empty cell
@@ -38,7 +41,7 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
     with _table(nodes) as (header, rows):
         table = _read_nodes(nodes, header, rows)
     with _table(edges) as (header, rows):
-        source, target = _read_edges(edges, header, rows, table.numbers, nodes)
+        source, target, weights = _read_edges(edges, header, rows, table.numbers, nodes)
     labels, classes = _classes(table.labels)
     return FileGraph(
         features=table.features(),
@@ -47,6 +50,7 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
         target=target,
         masks=table.masks(),
         names=Names(tuple(table.numbers), classes),
+        weights=weights,
     )
 
 
@@ -179,22 +183,33 @@ def _classes(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
 
 def _read_edges(
     path: Path, header: list[str], rows: Rows, numbers: dict[str, int], nodes: Path
-) -> tuple[Ints, Ints]:
-    if header != EDGE_COLUMNS:
+) -> tuple[Ints, Ints, npt.NDArray[np.float64] | None]:
+    """Both ends of each edge, and the weights where there is a column of them."""
+    if header not in (EDGE_COLUMNS, WEIGHTED_COLUMNS):
         raise InputError(
-            f"{path}: the header must be source,target (got {','.join(header)}); "
+            f"{path}: the header must be source,target or source,target,weight (got {','.join(header)}); "
             "rename the columns and remove any others"
         )
-    source, target = array("q"), array("q")
+    source, target, weights = array("q"), array("q"), array("d")
     for line, row in rows:
+        if len(row) != len(header):
+            what = f"{path}, line {line}: must have {len(header)} cells (got {len(row)}); write {','.join(header)}"
+            raise InputError(what)
         try:
-            start, end = row
-            source.append(numbers[start.strip()])
-            target.append(numbers[end.strip()])
-        except ValueError as error:
-            what = f"{path}, line {line}: must have 2 cells (got {len(row)}); write source,target"
-            raise InputError(what) from error
+            source.append(numbers[row[0].strip()])
+            target.append(numbers[row[1].strip()])
         except KeyError as error:
             what = f"{path}, line {line}: ends must be ids in {nodes} (got {error}); add that node or fix the id"
             raise InputError(what) from error
-    return np.array(source, dtype=np.int64), np.array(target, dtype=np.int64)
+        for cell in row[2:]:
+            weights.append(_weight(path, line, cell))
+    found = np.array(weights) if header == WEIGHTED_COLUMNS else None
+    return np.array(source, dtype=np.int64), np.array(target, dtype=np.int64), found
+
+
+def _weight(path: Path, line: int, cell: str) -> float:
+    with suppress(ValueError):
+        weight = float(cell)
+        if math.isfinite(weight):
+            return weight
+    raise InputError(f"{path}, line {line}: a weight must be a finite number (got {cell!r}); correct it")

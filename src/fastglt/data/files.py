@@ -15,10 +15,10 @@ from fastglt.data.base import (
     SplitMasks,
     random_split,
     seeded_split,
-    tidy_edges,
 )
 from fastglt.data.csv_files import read_csv
 from fastglt.data.npz_file import read_npz
+from fastglt.data.weighted import tidy_file_edges
 from fastglt.errors import InputError
 
 
@@ -26,15 +26,16 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     """The graph at a path.
 
     The path is `graph.npz`, `edges.csv` with `nodes.csv` beside it, a folder that holds those two,
-    or `edges.csv+nodes.csv`, which names both. Repeated edges are merged.
+    or `edges.csv+nodes.csv`, which names both. Repeated edges are merged; their weights must be equal.
     """
     known_as, graph = _read(name)
-    nodes = len(graph.labels)
+    edges, weights = tidy_file_edges(graph, directed=directed, path=name)
     parts = Parts(
         x=graph.features,
         y=graph.labels,
-        edges=tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True),
+        edges=edges,
         masks=graph.masks or _split(graph.labels, split_seed),
+        edge_weight=weights,
     )
     return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
 

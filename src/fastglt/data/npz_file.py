@@ -1,4 +1,4 @@
-"""A user's graph in one numpy archive: edge_index, x, y and, if wanted, the three masks.
+"""A user's graph in one numpy archive: edge_index, x, y and, if wanted, the three masks and edge weights.
 
 Every flaw is an `InputError` of one line: the file, the rule, what it got, what to do.
 """
@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 
 REQUIRED = ("edge_index", "x", "y")
 MASKS = tuple(f"{part}_mask" for part in SplitMasks._fields)
+WEIGHTS = ("edge_weight", "edge_attr")  # one or the other, a number for each edge
 ADVICE = "write it with numpy.savez(path, edge_index=..., x=..., y=...)"
 
 
@@ -32,8 +33,8 @@ def read_npz(path: Path) -> FileGraph:
             f"{len(labels)} in y); save both in the same node order"
         )
     source, target = _edges(path, arrays["edge_index"], len(labels))
-    masks = _masks(path, arrays, len(labels))
-    return FileGraph(features=features, labels=labels, source=source, target=target, masks=masks)
+    masks, weights = _masks(path, arrays, len(labels)), _weights(path, arrays, len(source))
+    return FileGraph(features=features, labels=labels, source=source, target=target, masks=masks, weights=weights)
 
 
 def _arrays(path: Path) -> dict[str, Array]:
@@ -46,7 +47,7 @@ def _arrays(path: Path) -> dict[str, Array]:
             if name not in archive.files:
                 got = ", ".join(archive.files) or "none"
                 raise InputError(f"{path}: must have an array '{name}' (got {got}); {ADVICE}")
-        known = (*REQUIRED, *MASKS)
+        known = (*REQUIRED, *MASKS, *WEIGHTS)
         for name in archive.files:
             if name not in known:
                 raise InputError(f"{path}: arrays may be {', '.join(known)} (got '{name}'); leave it out")
@@ -136,6 +137,21 @@ def _edges(path: Path, edges: Array, nodes: int) -> tuple[Ints, Ints]:
         )
     source, target = edges.astype(np.int64)
     return source, target
+
+
+def _weights(path: Path, arrays: dict[str, Array], edges: int) -> npt.NDArray[np.float64] | None:
+    given = [name for name in WEIGHTS if name in arrays]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise InputError(f"{path}: give edge_weight or edge_attr (got both); leave one out")
+    (name,), weights = given, arrays[given[0]]
+    if weights.shape != (edges,):
+        rule = f"{path}: {name} must have shape [{edges}], a number for each edge"
+        raise InputError(f"{rule} (got {_shape(weights)}); leave it out, or give weights alone")
+    if weights.dtype.kind not in "fiub":
+        raise InputError(f"{path}: {name} must hold real numbers (got {weights.dtype}); convert it to float32")
+    return weights.astype(np.float64)
 
 
 def _masks(path: Path, arrays: dict[str, Array], nodes: int) -> SplitMasks | None:

@@ -1,8 +1,8 @@
 """From a ticket to a predictor: weights that are gone are gone, and what is left is stored as it runs fastest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from fastglt.deploy.predictor import Predictor
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.graphs.inputs import LABELS
 from fastglt.models.base import Network
 from fastglt.models.programs import Program
 from fastglt.system.modes import ordinary_mode
@@ -54,7 +55,21 @@ def compile_ticket(
     """
     check_kind(data)
     x, graph = Features(features_of(data).clone()), Graph.from_data(data, directed=ticket.directed)
-    return compile_for(ticket, graph.to(device), x.to(device), model, layout=layout, other_graph=other_graph)
+    return compile_for(
+        ticket,
+        graph.to(device),
+        x.to(device),
+        model,
+        layout=layout,
+        other_graph=other_graph,
+        labels=labels_in(data.to_dict()),
+    )
+
+
+def labels_in(tensors: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What data has of labels and split: y and the three masks."""
+    found = {name: tensors.get(name) for name in LABELS}
+    return {name: value.detach().cpu() for name, value in found.items() if isinstance(value, Tensor)}
 
 
 def compile_for(
@@ -65,15 +80,16 @@ def compile_for(
     *,
     layout: str | Sequence[str] = "fastest",
     other_graph: bool = False,
+    labels: Mapping[str, Tensor] | None = None,
 ) -> Predictor:
-    """The same for a graph and features that are prepared already."""
+    """The same for a graph and features that are prepared already; `labels` is what an export hands on."""
     _check_features(ticket, x)
     ticket.check_graph(graph, x, other_graph=other_graph)
     network, masks = restore_trained(ticket, model)
     network = network.to(x.device).eval().requires_grad_(False)
     pruned = graph.prune(masks.edges).alone()
     found = compile_network(network, pruned, x, ticket.soft_edge_mask, layout=layout)
-    return replace(found, task=ticket.task)
+    return replace(found, task=ticket.task, labels=labels or {})
 
 
 def compile_network(

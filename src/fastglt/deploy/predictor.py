@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,7 @@ class Predictor:
     layouts: tuple[str, ...] = ()  # of the program's matrices, or of a user's linear layers
     trials: Mapping[str, float] | None = None  # milliseconds of the layouts that were tried
     rows: tuple[Rows, ...] | None = None  # the features in these layouts; None: stored when they are needed
+    labels: Mapping[str, Tensor] = field(default_factory=dict)  # y and the split's masks, to hand on
 
     @ordinary_mode()
     @torch.no_grad()
@@ -81,7 +82,7 @@ class Predictor:
         edges = edges if edges.numel() else edges.long()  # an empty list has no type of its own
         _refuse_fields(self.network, self.graph)
         graph, score = _grow(self.graph, self.score, features.shape[0], edges.to(self.graph.edges.device))
-        grown = replace(self, graph=graph, score=score, x=self.x.append(features))
+        grown = replace(self, graph=graph, score=score, x=self.x.append(features), labels={})
         if self.program is None:
             return grown
         new = Features(features)

@@ -68,7 +68,7 @@ class Hop:
         return self.sum_norm * (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
 
     def restricted_to(self, nodes: Tensor, nearly_all: float = math.inf) -> "Hop":
-        """The part of this whole-graph hop in which only `nodes` receive; from `nearly_all` senders on, all send."""
+        """The part of this whole-graph hop in which only `nodes` receive; from `nearly_all` senders on all send."""
         csr, entries = self.csr.take_rows(nodes)
         needed = torch.zeros(self.csr.num_columns, dtype=torch.bool, device=nodes.device)
         needed[csr.indices] = True

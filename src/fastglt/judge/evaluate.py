@@ -33,7 +33,7 @@ TICKET = "ticket"
 
 
 class Ledger:
-    """Forgets everything: the memory of an evaluation that is not written down."""
+    """Forgets everything: the ledger of an evaluation that is not written down."""
 
     def recall(self, settings: dict[str, Any]) -> float | None:
         """The test score of a training that was finished before."""
@@ -88,22 +88,22 @@ class Contest:
         *,
         margin: float = 0.01,
         level: float = 0.05,
-        memory: Ledger | None = None,
+        ledger: Ledger | None = None,
         progress: Progress | None = None,
     ) -> Verdict:
-        """Train all sides once for each seed, but for what a memory has already, and compare."""
+        """Train all sides once for each seed, but for what the ledger has already, and compare."""
         check_rule(margin, level)
         for seed in seeds:
             check_seed(seed, "seeds")
         seeds = [int(seed) for seed in seeds]
         if not seeds or len(set(seeds)) < len(seeds):
             raise InputError(f"seeds must name at least one seed, and none twice (got {tuple(seeds)})")
-        memory = memory or Ledger()
+        ledger = ledger or Ledger()
         identical = not self.fresh_init and len(seeds) > 1 and not seeds_matter(self.network, self.task)
         scores: dict[str, list[float]] = {side: [] for side in self.sides}
         for seed in seeds[:1] if identical else seeds:
             start = fresh_start(self.network, seed) if self.fresh_init else self.network
-            round_of_seed = _Round(self, start, seed, memory, progress)
+            round_of_seed = _Round(self, start, seed, ledger, progress)
             for side, found in scores.items():
                 found.append(round_of_seed.score(side))
         copies = len(seeds) if identical else 1
@@ -191,22 +191,22 @@ class _Round:
     """The trainings of one seed, from one start."""
 
     def __init__(
-        self, contest: Contest, start: Network, seed: int, memory: Ledger, progress: Progress | None
+        self, contest: Contest, start: Network, seed: int, ledger: Ledger, progress: Progress | None
     ) -> None:
         self._contest, self._start, self._seed = contest, start, seed
-        self._memory, self._progress = memory, progress
+        self._ledger, self._progress = ledger, progress
         self._dense: PhaseResult | None = None  # once it is trained
 
     def score(self, side: str) -> float:
         """The test score of one side, remembered or trained."""
         contest = self._contest
         settings = contest.settings(side, self._start, self._seed)
-        known = self._memory.recall(settings)
+        known = self._ledger.recall(settings)
         if known is not None:
             return known
         teacher = self._teacher if contest.is_taught(side) else None
         result = self._train(side.replace("_", " "), contest.masks_of(side), teacher)
-        self._memory.keep(settings, result)
+        self._ledger.keep(settings, result)
         if side == DENSE:
             self._dense = result
         return result.best.scores.test

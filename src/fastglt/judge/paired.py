@@ -4,6 +4,7 @@ Everything works on rows of paired differences (ticket minus dense, one for each
 ten thousand simulated ones go through the same lines.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -81,6 +82,31 @@ class PairedTest:
         from scipy.stats import t
 
         return float(t.isf(self.level, self.n - 1)) if self.n > 1 else np.nan
+
+
+def two_sided(test: PairedTest) -> float:
+    """How probable a mean so far from 0, on either side, would be if there were no difference; NaN below two pairs.
+
+    >>> round(two_sided(PairedTest(differences=np.array([0.01, 0.02, 0.03]), margin=0.0, level=0.05)), 4)
+    0.0742
+    """
+    signs = (test.differences, -test.differences)
+    ways = [PairedTest(differences=signed, margin=0.0, level=test.level) for signed in signs]
+    return min(1.0, 2 * min(float(way.p_value) for way in ways)) if test.n > 1 else np.nan
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number by Holm's procedure; one that is NaN stays so and does not count.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected, so_far = list(map(float, p_values)), 0.0
+    order = sorted((place for place, p in enumerate(p_values) if not np.isnan(p)), key=p_values.__getitem__)
+    for rank, place in enumerate(order):
+        so_far = max(so_far, min(1.0, (len(order) - rank) * p_values[place]))
+        corrected[place] = so_far
+    return corrected
 
 
 def power(n: int, spread: float, *, margin: float, level: float, true: float = 0.0) -> float:

@@ -19,7 +19,7 @@ ENOUGH_POWER = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Test scores at the best validation epoch, paired by seed; fractions.
+    """Test scores at the best validation epoch, paired by seed, and by split where there are several; fractions.
 
     >>> verdict = Verdict(seeds=(0, 1, 2), dense_scores=(0.80, 0.81, 0.82), ticket_scores=(0.81, 0.81, 0.82))
     >>> verdict.non_inferior, verdict.plain_winning, verdict.outcome
@@ -34,6 +34,7 @@ class Verdict:
     against: str = DENSE  # whose the dense scores are: the plain dense network's, or the distilled one's
     distilled: "Verdict | None" = None  # of a distilled ticket, the verdict against the distilled dense network
     identical: bool = False  # the seeds change nothing, so that all trainings are one and the same
+    split_seeds: tuple[int, ...] = ()  # where there are several splits: the one of each pair
 
     def __post_init__(self) -> None:
         counts = (len(self.seeds), len(self.dense_scores), len(self.ticket_scores))
@@ -125,7 +126,7 @@ class Verdict:
         needed = self.seeds_for_power
         more = "no number of seeds reaches 80 %" if needed is None else f"80 % would take about {needed:,} seeds"
         return (
-            f"Power: a ticket truly as good as {self._dense} would pass this test with {self.n} seeds and this "
+            f"Power: a ticket truly as good as {self._dense} would pass this test with {self._pairs} and this "
             f"spread in about {100 * self.power:.0f} % of cases; {more}."
         )
 
@@ -142,6 +143,7 @@ class Verdict:
                 {
                     "n": self.n,
                     "seeds": list(self.seeds),
+                    **({"split_seeds": list(self.split_seeds)} if self.split_seeds else {}),
                     "dense_scores": list(self.dense_scores),
                     "ticket_scores": list(self.ticket_scores),
                     "dense_mean": fmean(self.dense_scores),
@@ -187,6 +189,10 @@ class Verdict:
         return 1 if self.identical else self.n
 
     @property
+    def _pairs(self) -> str:
+        return f"{self.n} pairs of split and seed" if self.split_seeds else f"{self.n} seeds"
+
+    @property
     def _has_spread(self) -> bool:
         return float(self.test.spread) > 0
 
@@ -221,7 +227,7 @@ class Verdict:
                 f"the ticket scores exactly as {self._dense} for every seed, which a margin of 0 does not let pass"
             )
         link = "but" if self.plain_winning else "and"
-        return f"{found}, {link} {self.n} seeds neither rule out {margin} nor show it {tested}"
+        return f"{found}, {link} {self._pairs} neither rule out {margin} nor show it {tested}"
 
     @property
     def _p(self) -> str:

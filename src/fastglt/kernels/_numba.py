@@ -68,10 +68,10 @@ def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     return out
 
 
-def softmax_shares(x: Tensor, temperature: float, eps: float, shift: Tensor) -> Tensor:
+def softmax_shares(x: Tensor, rate: float, eps: float, shift: Tensor) -> Tensor:
     """See `_plain`."""
     scalar, out = _scalar(x), x.new_empty(x.shape[0], 2 * x.shape[1])
-    numbers = scalar(temperature), scalar(eps)
+    numbers = scalar(rate), scalar(eps)
     _run(_EXP * x.numel(), _softmax_loops.shares, *_arrays(x), *numbers, *_arrays(shift, out))
     return out
 
@@ -83,6 +83,14 @@ def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple
     given, work = (*csr.arrays, *_arrays(values, both)), csr.num_entries * both.shape[1]
     _run(work, _softmax_loops.means, *given, _scalar(both)(least), *_arrays(out, below, lost))
     return out, below, lost
+
+
+def softmax_lost_means(
+    rows: Tensor, csr: CSR, values: Tensor, x: Tensor, rate: float, eps: float, out: Tensor
+) -> None:
+    """See `_plain`."""
+    given, scalar = (*_arrays(rows), *csr.arrays, *_arrays(values, x)), _scalar(x)
+    _softmax_loops.lost_means(*given, scalar(rate), scalar(eps), out.numpy())
 
 
 def softmax_means_backward(grad: Tensor, mean: Tensor, below: Tensor, least: float) -> Tensor:

@@ -5,27 +5,53 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, _add, _exp
+from fastglt.kernels._loops import _INSIDE, _OPTIONS, _ROW, _ROWS, LOWEST, POWERS_OF_2, _add
 
 
 @njit(**_OPTIONS)
-def shares(x, temperature, eps, shift, out):  # type: ignore[no-untyped-def]
-    """out[i] = e, then e·m, with m = relu(x) + eps and e = exp(temperature·m − shift), which is at most 1."""
+def shares(x, rate, eps, shift, out):  # type: ignore[no-untyped-def]
+    """out[i] = e, then e·m, with m = relu(x) + eps and e = 2^(rate·m − shift), which is at most 1."""
     width = x.shape[1]
     for i in prange(x.shape[0]):
-        _shares(x[i], temperature, eps, shift, out[i, :width], out[i, width:])
+        _shares(x[i], rate, eps, shift, out[i, :width], out[i, width:])
 
 
 @njit(**_OPTIONS)
 def means(indptr, indices, values, both, least, out, below, lost):  # type: ignore[no-untyped-def]
-    """out = Σ v·e·m / Σ v·e of each row, below = Σ v·e; a row with a sum under `least` is lost, its mean there 0."""
+    """out = Σ v·e·m / Σ v·e of each row, below = Σ v·e; a row with a sum under `least` is lost."""
     rows, width = out.shape
     for block in prange((rows + _ROWS - 1) // _ROWS):
         sums = np.empty(2 * width, both.dtype)
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
+            sums[:] = both.dtype.type(0)
             _sum(indptr[i], indptr[i + 1], indices, values, both, sums)
             below[i] = sums[:width]
             lost[i] = _divide(sums[width:], below[i], least, out[i])
+
+
+@njit(**_OPTIONS)
+def lost_means(rows, indptr, indices, values, x, rate, eps, out):  # type: ignore[no-untyped-def]
+    """`means` of some rows, each with a shift of its own: the numbers are those that another shift would give."""
+    width = out.shape[1]
+    for place in prange(rows.shape[0]):
+        i = rows[place]
+        shift, both, sums = (
+            np.empty(width, x.dtype),
+            np.empty((4, 2 * width), x.dtype),
+            np.zeros(2 * width, x.dtype),
+        )
+        shift[:] = -np.inf
+        for k in range(indptr[i], indptr[i + 1]):
+            if values[k] > 0:
+                _raise(x[indices[k]], rate, eps, shift)
+        k, end, four = indptr[i], indptr[i + 1], np.arange(4)
+        while k < end:
+            count = 4 if k + 4 <= end else 1  # as they are taken where nothing is lost
+            for j in range(count):
+                _shares(x[indices[k + j]], rate, eps, shift, both[j, :width], both[j, width:])
+            _sum(0, count, four, values[k : k + count], both, sums)
+            k += count
+        _divide(sums[width:], sums[:width], x.dtype.type(0), out[i])
 
 
 @njit(**_OPTIONS)
@@ -46,24 +72,45 @@ def shares_backward(x, temperature, eps, both, grad, out, of_temperature):  # ty
 
 
 @njit(**_ROW)
-def _shares(x, temperature, eps, shift, e, product):  # type: ignore[no-untyped-def]
+def _shares(x, rate, eps, shift, e, product):  # type: ignore[no-untyped-def]
     zero = x.dtype.type(0)
     if x.itemsize == 4:
         for c in range(x.shape[0]):
             m = (zero if x[c] < zero else x[c]) + eps  # NaN stays
-            y = np.float32(temperature * m - shift[c])
-            e[c] = _exp(y if y < zero else zero)
+            e[c] = _power_of_2(np.float32(rate * m), shift[c])
             product[c] = e[c] * m
     else:
         for c in range(x.shape[0]):
             m = (zero if x[c] < zero else x[c]) + eps
-            e[c] = math.exp(temperature * m - shift[c])
+            whole = math.floor(rate * m)
+            e[c] = 2.0 ** (rate * m - whole) * 2.0 ** max(whole - shift[c], -1022.0)
             product[c] = e[c] * m
+
+
+@njit(**_INSIDE)
+def _power_of_2(y, shift):  # type: ignore[no-untyped-def]
+    """2^(y − shift) for whole shifts ≥ y in single precision: another shift changes the exponent, never a digit."""
+    n = np.floor(y + np.float32(0.5))
+    f = y - n
+    n = n - shift
+    n = n if n > LOWEST else LOWEST
+    n = n if n < np.float32(1) else np.float32(1)
+    e = POWERS_OF_2[0]
+    for c in POWERS_OF_2[1:]:
+        e = e * f + c
+    return e * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(**_ROW)
+def _raise(x, rate, eps, shift):  # type: ignore[no-untyped-def]
+    zero = x.dtype.type(0)
+    for c in range(x.shape[0]):
+        m = (zero if x[c] < zero else x[c]) + eps
+        shift[c] = max(shift[c], math.ceil(rate * m))
 
 
 @njit(**_ROW)
 def _sum(k, end, indices, values, both, row):  # type: ignore[no-untyped-def]
-    row[:] = row.dtype.type(0)
     while k + 4 <= end:
         a, b, c, d = values[k], values[k + 1], values[k + 2], values[k + 3]
         p, q, r, s = both[indices[k]], both[indices[k + 1]], both[indices[k + 2]], both[indices[k + 3]]

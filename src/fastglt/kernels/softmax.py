@@ -1,13 +1,15 @@
 """Softmax aggregation of GENConv, channel by channel, as two sparse products: no number for each edge and channel.
 
-A message is m = ReLU(x) + ε of its sender alone, so ``out[i] = Σ_j v_ij·e_j·m_j / Σ_j v_ij·e_j`` with ``e = exp(t·m)`` of
+A message is m = ReLU(x) + ε of its sender alone, so ``out[i] = Σ_j v_ij·e_j·m_j / Σ_j v_ij·e_j`` with e = exp(t·m) of
 each *sender*: two products with one sparse matrix. A value of 0 is exactly a message that is not there. A receiver
 that hears nothing gets 0.
 
-An exponential has a limited range. Each channel is shifted so that its largest is 1; where all that a receiver
-hears is so far below that its sum is lost, that receiver's softmax is taken message by message.
+An exponential has a limited range. Each channel is shifted by a power of two so that its largest is at most 1; that
+changes no digit of the result. Where all that a receiver hears is so far below that its sum is lost, that receiver
+gets a shift of its own.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fastglt.kernels import _for
+from fastglt.kernels._plain import softmax_by_message
 from fastglt.kernels.csr import CSR, true_indices
 
 EPS = 1e-7  # of a message above ReLU
@@ -36,14 +39,13 @@ def softmax_aggregate(csr: CSR, values: Tensor, x: Tensor, temperature: Tensor) 
 class _SoftmaxAggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, csr: CSR, values: Tensor, x: Tensor, temperature: Tensor) -> Tensor:
-        t, server = float(temperature), _for("spmm", x)
-        largest = t * ((x.amax(0) if t > 0 else x.amin(0)).clamp(min=0) + EPS)
-        both = server.softmax_shares(x, t, EPS, largest)
+        rate, server = float(temperature) * math.log2(math.e), _for("spmm", x)
+        largest = rate * ((x.amax(0) if rate > 0 else x.amin(0)).clamp(min=0) + EPS)
+        both = server.softmax_shares(x, rate, EPS, largest.ceil())
         out, below, lost = server.softmax_means(csr, values, both, _LEAST)
         rows = _heard(csr, values, lost, x.shape[1])
         for some in rows:
-            part, entries = csr.take_rows(some)
-            out[some] = _by_message(part, values[entries], x, temperature)
+            server.softmax_lost_means(some, csr, values, x, rate, EPS, out)
         ctx.csr, ctx.rows = csr, rows
         ctx.save_for_backward(values, x, temperature, both, out, below)
         return out
@@ -82,19 +84,8 @@ def _heard(csr: CSR, values: Tensor, lost: Tensor, width: int) -> tuple[Tensor, 
 
 
 def _by_message(csr: CSR, values: Tensor, x: Tensor, temperature: Tensor) -> Tensor:
-    """The softmax in plain torch, each receiver shifted by its own largest message that has a value."""
-    sent = x.index_select(0, csr.indices).relu() + EPS
-    rows, scaled, weight = csr.rows.unsqueeze(1).expand(sent.shape), sent * temperature, values.unsqueeze(1)
-    heard = torch.where(weight > 0, scaled, -torch.inf).detach()
-    start = x.new_full((csr.num_rows, sent.shape[1]), -torch.inf)
-    largest = start.scatter_reduce(0, rows, heard, "amax").gather(0, rows)
-    e = weight * (scaled - torch.where(largest.isfinite(), largest, 0.0)).clamp(max=_LARGEST).exp()
-    zero = torch.zeros_like(start)
-    below, above = zero.scatter_add(0, rows, e), zero.scatter_add(0, rows, e * sent)
-    return torch.where(below > 0, above / torch.where(below > 0, below, 1.0), 0.0)
-
-
-_LARGEST = 80.0  # exponent of a message that has no value, and so no part in the sum
+    """The softmax in plain torch, message by message."""
+    return softmax_by_message(csr, values, x.relu() + EPS, temperature)
 
 
 def _add_by_message(

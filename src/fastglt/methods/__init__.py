@@ -2,7 +2,6 @@
 
 from typing import Any, TypeVar
 
-from fastglt.errors import unknown_name
 from fastglt.methods.ace import ACE
 from fastglt.methods.adaglt import AdaGLT
 from fastglt.methods.base import Budget, FixedMasks, Method, Targets
@@ -20,7 +19,7 @@ from fastglt.methods.snip import SNIP
 from fastglt.methods.teddy import TEDDY
 from fastglt.methods.ugs import UGS
 from fastglt.methods.wdglt import WDGLT
-from fastglt.system.plugins import add_to, load_class
+from fastglt.system.plugins import add_to, find_in
 
 __all__ = [
     "ACE",
@@ -80,12 +79,7 @@ def register(method: AnyMethod) -> AnyMethod:
 
 def lookup(name: str) -> type[Method]:
     """A method's class by its name, or by where it lives: ``module:Class``."""
-    if ":" in name:
-        found: type[Method] = register(load_class(name, "method"))
-        return found
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-    return METHODS[name]
+    return find_in(METHODS, name, "method", register)
 
 
 def make(name: str, *, targets: Targets, budget: Budget, **options: Any) -> Method:

@@ -10,8 +10,12 @@ from fastglt.models.gat.network import GAT
 from fastglt.models.gcn.network import GCN
 from fastglt.models.gin.network import GIN
 from fastglt.models.options import check_arguments, check_options
+<<<<<<< HEAD
 from fastglt.models.resgcn.network import ResGCN
 from fastglt.system.plugins import add_to, check_subclass, described, load_class, same_class
+=======
+from fastglt.system.plugins import add_to, check_subclass, described, find_in, same_class
+>>>>>>> main
 from fastglt.system.seeds import derive, own_random_state
 
 BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT, ResGCN)}
@@ -30,12 +34,7 @@ def register(backbone: AnyBackbone) -> AnyBackbone:
 
 def lookup(name: str) -> type[Backbone]:
     """A backbone's class by its name, or by where it lives: ``module:Class``."""
-    if ":" in name:
-        found: type[Backbone] = register(load_class(name, "model"))
-        return found
-    if name not in BACKBONES:
-        raise unknown_name("model", name, BACKBONES)
-    return BACKBONES[name]
+    return find_in(BACKBONES, name, "model", register)
 
 
 def check_registered(backbone: type[Backbone]) -> None:

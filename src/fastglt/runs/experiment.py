@@ -96,8 +96,10 @@ class Experiment:
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
 
-        What it shares with another one that differs in method, targets, budget or seed alone is taken from there.
+        What it shares with another one that differs in method, targets, budget or seeds alone is taken from there.
         """
+        if like is not None and like.experiment.split_seed != self.split_seed:
+            like = None
         if like is None:
             dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
             task = self._prepare_task(dataset)
@@ -158,10 +160,17 @@ class Prepared:
             **self.task.digests,
             **self._task_settings,
             **self.network.identity,
+            **self._edge_values,
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
         }
+
+    @property
+    def _edge_values(self) -> dict[str, Any]:
+        """A digest of the edge weights, where the network reads them."""
+        digest = self.task.graph.values_fingerprint if self.network.reads_edge_values else None
+        return {} if digest is None else {"edge_values": digest}
 
     @property
     def _task_settings(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from fastglt.errors import InputError
 from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.runs.run_folder import RunFolder, settings_digest
@@ -29,6 +30,7 @@ class Run:
     settings: Mapping[str, Any]  # all that decides the result
     folder: Path
     twins: Mapping[str, Path] = field(default_factory=dict)  # the folders of a ticket's dense twins
+    names_split: bool = False  # its series has several splits
 
     @property
     def is_dense(self) -> bool:
@@ -39,7 +41,8 @@ class Run:
     def name(self) -> str:
         """In words, for people."""
         words = [self.method.replace("_", " ")] if self.is_dense else _words(self.method, self.experiment)
-        return f"{' '.join(words)} seed {self.experiment.seed}"
+        split = [f"split {self.experiment.split_seed}"] if self.names_split else []
+        return " ".join([*words, *split, f"seed {self.experiment.seed}"])
 
     def result(self) -> dict[str, Any] | None:
         """Its metrics, if it is finished."""
@@ -73,6 +76,7 @@ class Run:
         twin: str | None,
         twins: Mapping[str, Path] | None = None,
         label: str | None = None,
+        names_split: bool = False,
     ) -> "Run":
         """The run that prepared things make: one of the ticket's twins or, without a name, the ticket.
 
@@ -87,6 +91,7 @@ class Run:
             settings=settings,
             folder=out / name,
             twins=twins or {},
+            names_split=names_split,
         )
 
 
@@ -105,16 +110,29 @@ def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:
 def plan(experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = ()) -> list[Run]:
     """All runs, all twins before the first of their tickets, with everything checked that can be without training.
 
-    The experiments differ in method, targets, budget and seed alone; `labels` may say what their tickets are
+    The experiments differ in method, targets, budget and seeds alone; `labels` may say what their tickets are
     called. A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used
     or overwritten.
     """
     runs: dict[Path, Run] = {}
+    splits: dict[str, int] = {}
+    several = len({experiment.split_seed for experiment in experiments}) > 1
     prepared: Prepared | None = None
     for experiment, label in zip_longest(experiments, labels):
         prepared = experiment.prepare(like=prepared)
-        twins = {name: Run.of(prepared, out, twin=name) for name in prepared.twins}
+        _check_split(prepared, splits)
+        twins = {name: Run.of(prepared, out, twin=name, names_split=several) for name in prepared.twins}
         folders = {name: run.folder for name, run in twins.items()}
-        for run in (*twins.values(), Run.of(prepared, out, twin=None, twins=folders, label=label)):
+        ticket = Run.of(prepared, out, twin=None, twins=folders, label=label, names_split=several)
+        for run in (*twins.values(), ticket):
             runs.setdefault(run.folder, run)
     return list(runs.values())
+
+
+def _check_split(prepared: Prepared, known: dict[str, int]) -> None:
+    """Refuse two split seeds that give one split: it would count twice."""
+    seed = prepared.experiment.split_seed
+    first = known.setdefault(prepared.task.digest, seed)
+    if first != seed:
+        rule = f"split_seeds must give different splits, and that of '{prepared.dataset.name}' is fixed"
+        raise InputError(f"{rule} (got the same for {first} and {seed}); leave split_seeds out")

@@ -34,7 +34,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     408: {"model": Refusal, "description": "The request did not arrive in time."},
     413: {"model": Refusal, "description": "The body is too long."},
     415: {"model": Refusal, "description": "The body is not declared as application/json."},
-    422: {"model": Refusal, "description": "The question does not fit this service; the detail says where."},
+    422: {"model": Refusal, "description": "The request does not fit this service; the detail says where."},
     503: {"model": Refusal, "description": "Too much to do, or no answer in time; Retry-After says when to ask."},
 }
 
@@ -54,7 +54,7 @@ class About(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether questions are answered."""
+    """Whether requests are answered."""
 
     status: str
 
@@ -115,7 +115,7 @@ def _add_routes(app: FastAPI, about: About, worker: Worker, metrics: Metrics) ->
 
     @app.get("/healthz", responses={503: {"model": Health, "description": "It is starting or stopping."}})
     async def health(response: Response) -> Health:
-        """200 if questions are answered, 503 if not."""
+        """200 if requests are answered, 503 if not."""
         if worker.ready:
             return Health(status="ready")
         response.status_code = 503
@@ -132,7 +132,7 @@ def _add_routes(app: FastAPI, about: About, worker: Worker, metrics: Metrics) ->
 
 
 class _Answering:
-    """What becomes of a question."""
+    """What becomes of a request."""
 
     def __init__(self, about: About, worker: Worker, limits: Limits, names: Names | None) -> None:
         self._about, self._worker, self._limits, self._names = about, worker, limits, names
@@ -145,14 +145,14 @@ class _Answering:
         return response_model(self._worker.task, named=self._names is not None)
 
     def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[Response]]:
-        """The function that answers questions of a kind."""
+        """The function that answers requests of a kind."""
 
-        async def predict(question: PredictRequest) -> Response:
+        async def predict(request: PredictRequest) -> Response:
             """The classes of nodes of the graph, or of new ones that exist for this request only."""
             if not self._worker.ready:
                 raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
             try:
-                found = await self._worker.ask(self._by_number(question), self._limits.timeout)
+                found = await self._worker.ask(self._by_number(request), self._limits.timeout)
             except TimeoutError:
                 detail = f"an answer may take {self._limits.timeout:g} s; try again, or ask for less"
                 raise HTTPException(503, detail, RETRY_AFTER) from None
@@ -160,7 +160,7 @@ class _Answering:
             written = await self._aside.run(self._write, found, size=numbers)
             return Response(written, media_type="application/json")
 
-        predict.__annotations__["question"] = model  # with this graph's numbers in it
+        predict.__annotations__["request"] = model  # with this graph's numbers in it
         return predict
 
     def _write(self, found: Prediction) -> bytes:
@@ -169,16 +169,16 @@ class _Answering:
         answer = self.kind(nodes=found.nodes, **predicted, **self._called(found), **origin)
         return answer.model_dump_json().encode()
 
-    def _by_number(self, question: PredictRequest) -> PredictRequest:
-        if not isinstance(question, NamedPredictRequest) or not question.ids:
-            return question
-        unknown = next((name for name in question.ids if name not in self._numbers), None)
+    def _by_number(self, request: PredictRequest) -> PredictRequest:
+        if not isinstance(request, NamedPredictRequest) or not request.ids:
+            return request
+        unknown = next((name for name in request.ids if name not in self._numbers), None)
         if unknown is not None:
             raise InputError(f"ids must be those of the graph's file (got {shortened(unknown)})")
-        nodes = [*question.nodes, *(self._numbers[name] for name in question.ids)]
+        nodes = [*request.nodes, *(self._numbers[name] for name in request.ids)]
         if len(nodes) > self._limits.max_nodes:
             raise InputError(f"nodes and ids must be at most {self._limits.max_nodes} (got {len(nodes)})")
-        return question.model_copy(update={"nodes": nodes})
+        return request.model_copy(update={"nodes": nodes})
 
     def _called(self, found: Prediction) -> dict[str, Any]:
         if self._names is None:

@@ -1,4 +1,4 @@
-"""From a body to a question, or to what is wrong with it; long ones not on the event loop."""
+"""From a body to a request, or to what is wrong with it; long ones not on the event loop."""
 
 import asyncio
 import json
@@ -49,20 +49,20 @@ class Aside:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Why a body is no question. A value and no exception: those keep what they were raised in, the body too."""
+    """Why a body is no request. A value and no exception: those keep what they were raised in, the body too."""
 
     status: int
     detail: str
 
 
 class Reader(Generic[T]):
-    """Reads bodies as questions of a kind."""
+    """Reads bodies as requests of a kind."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind: TypeAdapter[T] = TypeAdapter(kind)
 
     def read(self, body: bytes) -> T | Wrong:
-        """The question that a body is, in UTF-8."""
+        """The request that a body is, in UTF-8."""
         if not body:
             return Wrong(400, "the body must be JSON (got nothing)")
         try:
@@ -91,10 +91,10 @@ class BodyRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             body = await request.body()
-            question = await aside.run(reader.read, body, size=len(body))
-            if isinstance(question, Wrong):
-                raise HTTPException(question.status, question.detail)
-            answer: Response = await self.endpoint(question)
+            found = await aside.run(reader.read, body, size=len(body))
+            if isinstance(found, Wrong):
+                raise HTTPException(found.status, found.detail)
+            answer: Response = await self.endpoint(found)
             return answer
 
         return handle

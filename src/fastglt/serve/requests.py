@@ -120,7 +120,7 @@ class Refusal(BaseModel):
 def request_model(
     num_nodes: int, num_features: int, limits: Limits, *, named: bool = False
 ) -> type[PredictRequest]:
-    """The questions that one graph's service takes."""
+    """The requests that one graph's service takes."""
     base = NamedPredictRequest if named else PredictRequest
     node = _whole(num_nodes - 1)
     fields: dict[str, Any] = {

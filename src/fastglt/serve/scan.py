@@ -1,7 +1,7 @@
 """What a JSON body contains, counted while it arrives and before anything is made of it.
 
 A parser makes objects of many times a body's length, and a validator an error of each key it does not know. So the
-raw bytes are counted first: a question has few keys, little nesting, and as many lists and strings as the limits
+raw bytes are counted first: a request has few keys, little nesting, and as many lists and strings as the limits
 allow. A parser stops at the first mistake of grammar, and up to there the counts are those of the grammar; so no
 parser builds more of a body that passes. This holds for UTF-8, where no other character has the byte of a quote.
 """
@@ -13,13 +13,13 @@ import numpy as np
 from fastglt.serve.limits import Limits
 
 _QUOTE, _COLON = ord('"'), ord(":")
-_KEYS, _DEPTH, _MORE = 64, 16, 1000  # a question has at most 8 keys and is nested 5 deep
+_KEYS, _DEPTH, _MORE = 64, 16, 1000  # a request has at most 8 keys and is nested 5 deep
 
 _PLAIN = bytes(set(range(256)) - set(b'":[]{}'))  # what is not counted
 
 
 class ScanError(Exception):
-    """A body has more of something than a question can have."""
+    """A body has more of something than a request can have."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,12 +45,12 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    question: PredictRequest
+    request: PredictRequest
     found: "asyncio.Future[Prediction]"
 
 
 class Worker:
-    """Answers questions in the order they came; only inside `running`."""
+    """Answers requests in the order they came; only inside `running`."""
 
     def __init__(self, predictor: Predictor, metrics: Metrics, *, threads: int) -> None:
         self.outputs = predictor.logits().cpu()  # of all nodes
@@ -69,12 +69,12 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether questions are answered now."""
+        """Whether requests are answered now."""
         return self._task is not None and not self._task.done()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer questions until the end of this context."""
+        """Answer requests until the end of this context."""
         thread = ThreadPoolExecutor(1, "predictor", initializer=set_threads, initargs=(self._threads,))
         with thread:  # the number of threads belongs to the thread that sets it
             self._task = asyncio.create_task(self._run(thread))
@@ -85,12 +85,12 @@ class Worker:
                 with suppress(asyncio.CancelledError):
                     await self._task
 
-    async def ask(self, question: PredictRequest, timeout: float) -> Prediction:
+    async def ask(self, request: PredictRequest, timeout: float) -> Prediction:
         """The answer, or TimeoutError; nobody computes what nobody waits for any more."""
-        if question.new_nodes is None:
-            found = await self._look_up(question)
+        if request.new_nodes is None:
+            found = await self._look_up(request)
         else:
-            job = _Job(question, asyncio.get_running_loop().create_future())
+            job = _Job(request, asyncio.get_running_loop().create_future())
             self._waiting.append(job)
             self._tell()
             async with asyncio.timeout(timeout):
@@ -98,18 +98,18 @@ class Worker:
         self._metrics.nodes.inc(len(found.nodes))
         return found
 
-    async def _look_up(self, question: PredictRequest) -> Prediction:
+    async def _look_up(self, request: PredictRequest) -> Prediction:
         """Few nodes at once; of requests for many, one in each turn of the event loop."""
-        if len(question.nodes) <= _FEW:
-            return self._found(question)
+        if len(request.nodes) <= _FEW:
+            return self._found(request)
         async with self._turn:
-            found = self._found(question)
+            found = self._found(request)
             await asyncio.sleep(0)
         return found
 
-    def _found(self, question: PredictRequest) -> Prediction:
-        outputs = self.outputs[question.nodes]
-        return Prediction.of(self.task, question.nodes, outputs, probabilities=question.probabilities)
+    def _found(self, request: PredictRequest) -> Prediction:
+        outputs = self.outputs[request.nodes]
+        return Prediction.of(self.task, request.nodes, outputs, probabilities=request.probabilities)
 
     async def _run(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
@@ -119,7 +119,7 @@ class Worker:
             if job.found.done():  # given up
                 continue
             try:
-                found = await loop.run_in_executor(thread, answer, self._predictor, job.question)
+                found = await loop.run_in_executor(thread, answer, self._predictor, job.request)
             except Exception as error:  # its own: the next ones are answered
                 if not job.found.done():
                     job.found.set_exception(error)
@@ -135,12 +135,12 @@ class Worker:
             self._filled.clear()
 
 
-def answer(predictor: Predictor, question: PredictRequest) -> Prediction:
+def answer(predictor: Predictor, request: PredictRequest) -> Prediction:
     """The classes of the nodes that were asked for, then of the new ones, all on the grown graph."""
-    assert question.new_nodes is not None
-    grown = predictor.with_nodes(*question.new_nodes.tensors(predictor.x.num_features))
-    nodes = [*question.nodes, *range(predictor.graph.num_nodes, grown.graph.num_nodes)]
+    assert request.new_nodes is not None
+    grown = predictor.with_nodes(*request.new_nodes.tensors(predictor.x.num_features))
+    nodes = [*request.nodes, *range(predictor.graph.num_nodes, grown.graph.num_nodes)]
     outputs = grown.logits(torch.tensor(nodes)).detach().cpu()
     if not bool(torch.isfinite(outputs).all()):
         raise InputError("the features of new nodes must give finite outputs (got infinity); use smaller ones")
-    return Prediction.of(predictor.task, nodes, outputs, probabilities=question.probabilities)
+    return Prediction.of(predictor.task, nodes, outputs, probabilities=request.probabilities)

@@ -45,30 +45,30 @@ def as_text(given: Numbers) -> str:
     return ",".join(map(str, given)) if isinstance(given, Iterable) else str(given)
 
 
-def read_seeds(given: Iterable[int] | str) -> list[int]:
+def read_seeds(given: Iterable[int] | str, name: str = "seeds") -> list[int]:
     """Seeds one by one or, as text, also from … to ….
 
     >>> read_seeds("0-2, 7"), read_seeds(range(2))
     ([0, 1, 2, 7], [0, 1])
     """
-    found = _seeds_in(given) if isinstance(given, str) else list(given)
+    found = _seeds_in(given, name) if isinstance(given, str) else list(given)
     if not found:
-        raise InputError(f"seeds must name at least one (got {given!r})")
+        raise InputError(f"{name} must name at least one (got {given!r})")
     for seed in found:
-        check_seed(seed, "seeds")
+        check_seed(seed, name)
     return list(dict.fromkeys(map(int, found)))
 
 
-def _seeds_in(text: str) -> list[int]:
+def _seeds_in(text: str, name: str) -> list[int]:
     found: list[int] = []
-    for part in _parts("seeds", text):
+    for part in _parts(name, text):
         match = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", part)
         last = -1 if match is None else int(match[2] or match[1])
         if match is None or last < int(match[1]):
-            raise InputError(f"seeds must be as in 0-4 or 0,2,5 (got '{text}')")
-        require("lie below 2^63", seeds=last)
+            raise InputError(f"{name} must be as in 0-4 or 0,2,5 (got '{text}')")
+        require("lie below 2^63", **{name: last})
         if last - int(match[1]) >= _MOST_SEEDS:
-            raise InputError(f"seeds must be at most {_MOST_SEEDS:,} (got '{text}')")
+            raise InputError(f"{name} must be at most {_MOST_SEEDS:,} (got '{text}')")
         found += range(int(match[1]), last + 1)
     return found
 

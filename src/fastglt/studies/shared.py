@@ -105,15 +105,22 @@ class Study:
             tell=self.progress if callable(self.progress) else tell_on_stderr if self.progress else None,
         )
 
-    def run(self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int]) -> tuple[list[Run], list[Outcome]]:
-        """Methods, by label, at pairs of sparsities, each with every seed; what is not finished is executed."""
-        asked = list(product(seeds, trials))
-        experiments = [self.experiment(self.variants[label], targets, seed) for seed, (label, targets) in asked]
-        labels = [label for _, (label, _) in asked]
+    def run(
+        self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int], split_seeds: Sequence[int] = ()
+    ) -> tuple[list[Run], list[Outcome]]:
+        """Methods, by label, at pairs of sparsities, each with every seed on every split (none: the study's own).
+
+        What is not finished is executed.
+        """
+        asked = list(product(split_seeds or [self.split_seed], seeds, trials))
+        experiments = [
+            self.experiment(self.variants[label], targets, seed, split) for split, seed, (label, targets) in asked
+        ]
+        labels = [label for _, _, (label, _) in asked]
         check_differ({label: one.make_method() for label, one in zip(labels, experiments, strict=True)}.items())
         return self.series.run(experiments, labels)
 
-    def experiment(self, variant: Variant, targets: Targets, seed: int) -> Experiment:
+    def experiment(self, variant: Variant, targets: Targets, seed: int, split_seed: int) -> Experiment:
         """One run of a variant."""
         root = self.data_root
         return build_experiment(
@@ -128,7 +135,7 @@ class Study:
             **asdict(targets),
             hidden=self.hidden,
             seed=seed,
-            split_seed=self.split_seed,
+            split_seed=split_seed,
             directed=self.directed,
             threads=self.threads,
             device=self.device,

@@ -7,13 +7,15 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fastglt.errors import InputError
+from fastglt.errors import InputError, unknown_name
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _PACKAGE = __name__.partition(".")[0]
+Kind = TypeVar("Kind", bound=type)
 
 
 def load_class(place: str, what: str) -> Any:
@@ -77,6 +79,15 @@ def add_to(registry: dict[str, Any], kind: Any, what: str, *, reserved: tuple[st
     if taken:
         raise InputError(f"a {what}'s name must be free (got '{kind.name}', which is taken); choose another")
     registry[kind.name] = kind
+
+
+def find_in(registry: Mapping[str, Kind], name: str, what: str, register: Callable[[Any], Kind]) -> Kind:
+    """A class by its name or, registered then, by where it lives: ``module:Class``."""
+    if ":" in name:
+        return register(load_class(name, what))
+    if name not in registry:
+        raise unknown_name(what, name, registry)
+    return registry[name]
 
 
 def same_class(one: type, other: type) -> bool:

@@ -29,9 +29,10 @@ def keep_freed_memory() -> None:
 
 @cache
 def return_large_memory() -> None:
-    """Have blocks of 64 MB and more returned to the system again, once: for many that live long among many that do not.
+    """Have blocks of 64 MB and more returned to the system from now on.
 
-    Reused, they would lie scattered: a deep network on a large graph would need twice its memory.
+    Where some live long and others do not, those that are reused lie scattered: a deep network on a large graph
+    would need twice its memory.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK)

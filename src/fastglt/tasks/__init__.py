@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
-from fastglt.errors import InputError, unknown_name
-from fastglt.system.plugins import add_to, check_subclass, load_class
+from fastglt.errors import InputError
+from fastglt.system.plugins import add_to, check_subclass, find_in
 from fastglt.tasks.base import Scores, Step, Task
 from fastglt.tasks.metrics import TITLES, Metric
 from fastglt.tasks.node_classification import NodeClassification
@@ -44,13 +44,8 @@ def register(task: AnyTask) -> AnyTask:
 
 def lookup(name: str) -> type[Task]:
     """A task's class by its name, or by where it lives: ``module:Class``."""
-    known = {place_of(task): task for task in TASKS.values()} | TASKS
-    if name in known:
-        return known[name]
-    if ":" in name:
-        found: type[Task] = register(load_class(name, "task"))
-        return found
-    raise unknown_name("task", name, TASKS)
+    known = {place_of(task): task for task in TASKS.values()}
+    return known[name] if name in known else find_in(TASKS, name, "task", register)
 
 
 def registered(place: str) -> type[Task]:

@@ -177,10 +177,11 @@ def _lacks(task: type[Task], view: str) -> InputError:
 
 
 def metric_of(kind: type[Task], name: str | None) -> Metric:
-    """A task's metric of that name; None: its default."""
+    """A task's metric of that name, in which a dash is as good as an underscore; None: its default."""
     known = {metric.name: metric for metric in kind.metrics}
     if name is None:
         return kind.metrics[0]
+    name = name if name in known else name.replace("-", "_")
     if name not in known:
         raise unknown_name("metric", name, known)
     return known[name]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from fastglt.system.seeds import own_randomness
@@ -25,27 +26,60 @@ def accuracy(outputs: Tensor, labels: Tensor) -> float:
     return float((outputs.argmax(-1) == labels).double().mean())
 
 
+def macro_f1(outputs: Tensor, labels: Tensor) -> float:
+    """The mean over classes of F1, the harmonic mean of precision and recall.
+
+    As scikit-learn's, over the classes that are there or predicted.
+    """
+    predicted, classes = outputs.argmax(-1), outputs.shape[-1]
+    right, said, there = (
+        found.bincount(minlength=classes).double() for found in (labels[predicted == labels], predicted, labels)
+    )
+    either = said + there
+    return float((2 * right[either > 0] / either[either > 0]).mean())
+
+
 def roc_auc(outputs: Tensor, labels: Tensor) -> float:
-    """The area under the ROC curve of class 1; NaN where all nodes are of one class."""
+    """The area under the ROC curve; NaN where all nodes are of one class.
+
+    Of two classes that of class 1, of more the mean over those that are there, each against all others.
+    """
     if labels.numel() == 0 or bool((labels == labels[0]).all()):
         return float("nan")
     with own_randomness(None):  # its import draws from Python's random numbers
         from sklearn.metrics import roc_auc_score
 
+    if outputs.shape[1] > 2:
+        return _one_against_all(outputs.double().softmax(-1).cpu(), labels.cpu())
     margin = (outputs[:, 1] - outputs[:, 0]).cpu().numpy()
     return float(roc_auc_score(labels.cpu().numpy(), margin))
 
 
+def _one_against_all(probabilities: Tensor, labels: Tensor) -> float:
+    """The mean area of the classes that are there, by the ranks of their probabilities; equal ones share a rank."""
+    from scipy.stats import rankdata
+
+    there, own = torch.unique(labels, return_inverse=True)
+    ranks = torch.from_numpy(rankdata(probabilities[:, there].numpy(), axis=0))
+    members = own.bincount().double()
+    sums = torch.zeros_like(members).scatter_add_(0, own, ranks.gather(1, own.unsqueeze(1)).squeeze(1))
+    areas = (sums - members * (members + 1) / 2) / (members * (labels.numel() - members))
+    return float(areas.mean())
+
+
 ACCURACY = Metric(name="accuracy", title="accuracy", compute=accuracy)
+MACRO_F1 = Metric(name="macro_f1", title="macro-F1", compute=macro_f1)
 ROC_AUC = Metric(name="roc_auc", title="ROC-AUC", compute=roc_auc)
 
-TITLES = {metric.name: metric.title for metric in (ACCURACY, ROC_AUC)}  # those of registered tasks come on top
+TITLES = {
+    metric.name: metric.title for metric in (ACCURACY, MACRO_F1, ROC_AUC)
+}  # those of registered tasks come on top
 
 
 def title_of(metric: str | None) -> str:
     """What a metric is called in tables; one that nobody has registered here by its own name.
 
-    >>> title_of("roc_auc"), title_of("mape"), title_of(None)
-    ('ROC-AUC', 'mape', 'score')
+    >>> title_of("macro_f1"), title_of("roc_auc"), title_of("mape"), title_of(None)
+    ('macro-F1', 'ROC-AUC', 'mape', 'score')
     """
     return "score" if metric is None else TITLES.get(metric, metric)

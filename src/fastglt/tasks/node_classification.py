@@ -8,16 +8,16 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div
 
 from fastglt.errors import InputError
-from fastglt.tasks.metrics import ACCURACY, ROC_AUC
+from fastglt.tasks.metrics import ACCURACY, MACRO_F1, ROC_AUC
 from fastglt.tasks.nodes import NodeTask
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NodeClassification(NodeTask):
-    """A class for each node: cross-entropy, accuracy or ROC-AUC, softmax of the outputs as probabilities."""
+    """A class for each node: cross-entropy; accuracy, macro-F1, ROC-AUC; probabilities by softmax."""
 
     name = "node-classification"
-    metrics = (ACCURACY, ROC_AUC)
+    metrics = (ACCURACY, MACRO_F1, ROC_AUC)
     answer, answers = "class", "classes"
 
     metric: str = ACCURACY.name
@@ -43,7 +43,7 @@ class NodeClassification(NodeTask):
 
     @classmethod
     def settle_labels(cls, y: Tensor, split: Mapping[str, Tensor], metric: str) -> Tensor:
-        """Classes are 0, 1, 2, …; ROC-AUC needs two of them among validation nodes and among test nodes."""
+        """Classes are 0, 1, 2, …; ROC-AUC needs two of them, or more, among validation and among test nodes."""
         used, rows = y[torch.cat(list(split.values()))], y.numel()
         if int(used.min()) < 0:
             raise InputError(f"labels must be 0, 1, 2, … (got {int(used.min())})")
@@ -52,8 +52,13 @@ class NodeClassification(NodeTask):
                 f"labels must be class numbers below the number of nodes, {rows} (got {int(used.max())})"
             )
         if metric == ROC_AUC.name:
-            _check_two_classes(y, int(used.max()) + 1, split)
+            _check_several_classes(y, int(used.max()) + 1, split)
         return y.clamp(min=0)
+
+    def score(self, outputs: Tensor, nodes: Tensor) -> float:
+        """The metric of some nodes' outputs; NaN for no nodes. ROC-AUC ranks by the classes that the split has."""
+        known = outputs[:, : self.num_outputs] if self.metric == ROC_AUC.name else outputs
+        return super().score(known, nodes)
 
     def label_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The mean cross-entropy."""
@@ -86,10 +91,11 @@ class NodeClassification(NodeTask):
         return outputs.log_softmax(-1).amax(-1).sum()
 
 
-def _check_two_classes(y: Tensor, num_classes: int, split: Mapping[str, Tensor]) -> None:
-    if num_classes != 2:
-        raise InputError(f"roc_auc needs two classes (got {num_classes})")
+def _check_several_classes(y: Tensor, num_classes: int, split: Mapping[str, Tensor]) -> None:
+    if num_classes < 2:
+        raise InputError(f"roc_auc needs two classes at least (got {num_classes})")
     for name in ("val", "test"):
         found = y[split[name]].unique().tolist()  # type: ignore[no-untyped-call]
         if len(found) == 1:
-            raise InputError(f"roc_auc needs both classes among the {name} nodes (got {found[0]} alone)")
+            wanted = "both classes" if num_classes == 2 else "two classes at least"
+            raise InputError(f"roc_auc needs {wanted} among the {name} nodes (got {found[0]} alone)")

@@ -56,9 +56,16 @@ class NodeTask(Task):
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None) -> Self:
-        """The task from x, y, edge_index and masks by name, without PyG; x may be sparse as in `Features`."""
-        source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
-        return cls._prepare(source, lambda: Graph.from_edge_index(source.edge_index, source.num_nodes), metric)
+        """The task from x, y, edge_index, masks and, if given, edge_weight by name, without PyG.
+
+        x may be sparse as in `Features`.
+        """
+        source, weight = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0]), tensors.get("edge_weight")
+
+        def graph() -> Graph:
+            return Graph.from_edge_index(source.edge_index, source.num_nodes, edge_weight=weight)
+
+        return cls._prepare(source, graph, metric)
 
     @classmethod
     def _prepare(cls, data: Any, graph: Callable[[], Graph], metric: str | None) -> Self:

@@ -21,7 +21,7 @@ from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Scores, Task, kind_of, task_settings
-from fastglt.tickets.networks import as_network
+from fastglt.tickets.networks import as_network, warn_of_unused_weights
 from fastglt.tickets.phases import (
     DENSE,
     DISTILLED,
@@ -173,6 +173,7 @@ def check_targets(network: Network, task: Task, method: Method) -> None:
     method.check(network)
     task.require(*method.needs)
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
+    warn_of_unused_weights(network, task.graph)
 
 
 def make_ticket(

@@ -1,11 +1,13 @@
 """A network for a task: from a name, a user's model or a ticket, checked before anything is trained."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
 from fastglt.errors import InputError
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Masks
 from fastglt.models import Backbone, Network, PyGNetwork, build, make
 from fastglt.system.seeds import derive
@@ -48,6 +50,23 @@ def named_network(
 def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
     """Refuse a network that cannot be trained for a task, before anything is trained."""
     network.check_fits(task.x, task.graph, task.num_outputs, soft_edges=soft_edges)
+
+
+class UnusedWeightsWarning(UserWarning):
+    """The data has edge weights, and the model takes none."""
+
+
+def warn_of_unused_weights(network: Network, graph: Graph) -> None:
+    """Tell that a network which reads no edge values is trained on a graph that has weights."""
+    attr = graph.edge_attr
+    weighted = graph.edge_weight is not None or (attr is not None and attr.dim() == 1)
+    if weighted and isinstance(network, Backbone) and not network.reads_edge_values:
+        warnings.warn(
+            f"{network.name} takes no edge weights: those of the data are not used, and all edges count alike; "
+            "a PyG model whose forward has edge_weight uses them",
+            UnusedWeightsWarning,
+            stacklevel=4,
+        )
 
 
 def restore_start(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, Masks]:

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
+from fastglt.data import load
 from fastglt.deploy.exports import FORMATS, arrays
-from tests.cli.conftest import Cli
+from tests.cli.conftest import TINY, Cli
 
 
 @pytest.fixture
@@ -24,6 +27,10 @@ def test_every_format(cli: Cli, run: Path, tmp_path: Path, to: str) -> None:
     assert found["bytes"] == sum(Path(path).stat().st_size for path in found["files"])
     names = ["model.safetensors", "data.safetensors", "model.py"] if to == "pyg" else [out.name]
     assert [Path(path).name for path in found["files"]] == names
+    if to == "pyg":
+        data, own = load_file(out / "data.safetensors"), load(TINY).tensors
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
+            assert torch.equal(data[name], own[name])
 
 
 def test_what_is_written_predicts_the_same(cli: Cli, run: Path, tmp_path: Path) -> None:

@@ -218,6 +218,42 @@ def graph_file(path: Path, **changes: Array) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("default::fastglt.tickets.networks.UnusedWeightsWarning")
+def test_edge_weights_that_are_not_used_are_told_in_one_line(cli: Cli, tmp_path: Path) -> None:
+    arrays = {
+        "edge_index": [[0, 1, 2], [1, 2, 3]],
+        "x": np.eye(9),
+        "y": np.arange(9) % 3,
+        "edge_weight": [1.0, 2, 3],
+    }
+    np.savez(tmp_path / "mine.npz", **arrays)  # type: ignore[arg-type]
+    told = cli("find", "--dataset", tmp_path / "mine.npz", "--hidden", 4, "--dry-run", "--json")
+    assert told.document["edges"] == 3
+    assert told.err.startswith("warning: gcn takes no edge weights: ")
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("metric", "title"), [("macro-f1", "macro-F1"), ("roc-auc", "ROC-AUC")])
+def test_every_command_calls_a_metric_by_its_name(
+    find: Cli, cli: Cli, tmp_path: Path, metric: str, title: str
+) -> None:
+    """Three classes; in files it has an underscore, and the ticket brings it along."""
+    out = tmp_path / "out"
+    found = find("--method", "random", "--metric", metric, "--out", out)
+    assert f"test {title}, end of search" in found.out, found.err
+    name = metric.replace("-", "_")
+    scores = json.loads((out / "metrics.json").read_text())
+    assert scores["metric"] == Ticket.load(out / "ticket.safetensors").config["metric"] == name
+    assert find("--method", "random", "--metric", name, "--out", out, "--json").document == scores
+    judged = cli("evaluate", out, "--seeds", "0", "--threads", "1")
+    assert f"test {title} in %" in judged.out, judged.err
+    predicted = cli("predict", out)
+    assert f"{title} on the " in predicted.out + predicted.err
+    assert f"{100 * scores['search_test']:.2f}" in predicted.out + predicted.err
+    compared = cli("compare", "--dataset", TINY, *SHORT, "--methods", "random", "--seeds", "0", "--metric", metric)
+    assert f"{title} of the test nodes in %" in compared.out, compared.err
+
+
 def test_a_users_graph_from_a_file(cli: Cli, tmp_path: Path) -> None:
     file = graph_file(tmp_path / "ring.npz")
     result = cli("find", "--dataset", file, *SHORT, "--json", "--quiet", "--out", tmp_path / "run")

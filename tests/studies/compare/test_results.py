@@ -93,6 +93,49 @@ def test_a_verdict_takes_the_seeds_that_have_both_scores(runs: list[Run]) -> Non
     assert cell["verdicts"]["isolated"]["n"] == 2
 
 
+def test_several_splits_are_paired_by_split_and_seed(tmp_path: Path) -> None:
+    """On split 1 everything scores a tenth less; tickets lose two hundredths, three with seed 1 on split 1."""
+    pairs = [(split, seed) for split in (0, 1) for seed in (0, 1)]
+    runs = runs_of(tmp_path, *(experiment(seed=seed, split_seed=split) for split, seed in pairs))
+    outcomes = []
+    for run in runs:
+        split, seed = run.experiment.split_seed, run.experiment.seed
+        lost = 0.03 if (split, seed) == (1, 1) else 0.02
+        score = 0.8 - split / 10 + seed / 100
+        scores = {"dense_test": score} if run.is_dense else {"search_test": score - lost}
+        outcomes.append(Outcome(run=run, metrics=metrics_of(run, **scores)))
+    results = Comparison(runs, outcomes)
+    (cell,) = results.cells()
+    assert (cell["n"], cell["n_dense"]) == (4, 4)
+    verdict = cell["verdicts"]["search"]
+    assert list(zip(verdict["split_seeds"], verdict["seeds"], strict=True)) == pairs
+    assert verdict["dense_scores"] == pytest.approx([0.8, 0.81, 0.7, 0.71])
+    assert verdict["difference"] == pytest.approx(-(3 * 0.02 + 0.03) / 4)
+    assert cell["mean"]["dense_test"] == pytest.approx(0.755)
+    assert cell["std"]["dense_test"] == pytest.approx(((2 * 0.055**2 + 2 * 0.045**2) / 3) ** 0.5)
+    assert [(row["split_seed"], row["seed"]) for row in results.rows] == pairs
+    document = results.document()
+    assert (document["split_seed"], document["split_seeds"], document["seeds"]) == (None, [0, 1], [0, 1])
+    assert "n: runs, 2 seeds on each of 2 splits" in str(results)
+
+
+def test_one_split_is_told_as_ever(runs: list[Run]) -> None:
+    results = Comparison(runs, finished(runs))
+    assert results.document()["split_seed"] == 0
+    assert "split_seeds" not in str(results.document())
+    assert "split_seed" not in results.rows[0]
+    assert "n: seeds · dense" in str(results)
+
+
+def test_failures_name_their_split(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, *(experiment(split_seed=split) for split in (0, 1)))
+    results = Comparison(runs, [*finished(runs[:3]), Outcome(run=runs[3], reason="boom")])
+    assert results.failures == [
+        {"run": "random g20 w50 split 1 seed 0", "method": "random", "split_seed": 1, "seed": 0, "reason": "boom"}
+    ]
+    assert results.cells()[0]["failures"] == [{"split_seed": 1, "seed": 0, "reason": "boom"}]
+
+
 def test_a_failed_ticket_leaves_the_others(runs: list[Run]) -> None:
     outcomes = [*finished(runs[:3]), Outcome(run=runs[3], reason="boom")]
     results = Comparison(runs, outcomes)

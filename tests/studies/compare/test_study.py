@@ -97,6 +97,41 @@ def test_a_variant_has_the_key_of_the_method_with_that_option(
     assert command(monkeypatch, capfd, *ask)[1] == "2 of 2 runs are finished already\n"
 
 
+def test_several_splits_take_what_comparisons_of_one_have_made(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In the store, whichever folder it is in."""
+    ones = [
+        fastglt.compare(
+            TINY, methods="random", seeds=[0], split_seed=split, out=Path(f"one-{split}").absolute(), **SHORT
+        )
+        for split in (0, 2)
+    ]
+    ask = ("compare", "--dataset", TINY, *FLAGS, "--methods", "random", "--seeds", "0", "--split-seeds", "0,2")
+    out, err = command(monkeypatch, capfd, *ask, "--json")
+    assert err.startswith("4 of 4 runs are reused from the store 'runs/results.sqlite'")
+    (cell,) = json.loads(out)["cells"]
+    for row, one in zip(cell["runs"], ones, strict=True):
+        assert row.pop("split_seed") == one.document()["split_seed"]
+        assert row == one.rows[0]
+    assert cell["verdicts"]["isolated"]["split_seeds"] == [0, 2]
+    assert cell["runs"][0]["dense_test"] != cell["runs"][1]["dense_test"], "each split has its own dense network"
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"split_seeds": [0, 1], "split_seed": 3}, r"split_seeds must come without split_seed \(got 3\)"),
+        ({"split_seeds": "0-"}, r"split_seeds must be as in 0-4 or 0,2,5 \(got '0-'\)"),
+        ({"split_seeds": []}, r"split_seeds must name at least one \(got \[\]\)"),
+    ],
+)
+def test_split_seeds_that_are_none_are_refused(choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(fastglt.InputError, match=message):
+        fastglt.compare(TINY, methods="random", seeds=[0], **choices, **SHORT)
+    assert not Path("runs").exists()
+
+
 @pytest.mark.parametrize(
     "methods", ["fastglt,fastglt[ramp=0.8]", "fastglt[ramp=1,decay=2],fastglt[decay=2.0,ramp=1.0]"]
 )

@@ -39,6 +39,26 @@ def test_a_row_for_each_method_and_nothing_is_cut_off(tmp_path: Path) -> None:
     assert "!" not in text
 
 
+def test_methods_are_set_against_the_first(tmp_path: Path) -> None:
+    """Two points less than random for both seeds at the end of the search; alone 70 and 70.5 % against 70 %."""
+    experiments = [experiment(method, seed) for seed in (0, 1) for method in ("random", "fastglt")]
+    runs = runs_of(tmp_path, *experiments)
+    outcomes = []
+    for run in runs:
+        seed = run.experiment.seed
+        changed = {"search_test": 0.76 + seed / 100, "isolated_test": 0.7 + 0.005 * seed}
+        outcomes += finished([run], **(changed if run.method == "fastglt" else {}))
+    text = printed(print_cells, Comparison(runs, outcomes), width=80, terminal=True)
+    assert "against random\n" in text
+    below = text.partition("against random\n")[2]
+    assert row(below, "method") == "method n search p isolated p outcome"
+    assert row(below, "fastglt") == "fastglt 2 −2.00 < 0.0001 +0.25 0.5000 worse/undecided"
+    assert "corrected for their" in text
+    assert max(map(len, text.splitlines())) <= 80
+    alone = [outcome for outcome in outcomes if outcome.run.method != "fastglt"]
+    assert "against random" not in printed(print_cells, Comparison([one.run for one in alone], alone), width=80)
+
+
 def test_one_seed_a_failed_twin_and_nothing_at_all(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
     outcomes = [Outcome(run=runs[0], reason="boom"), *finished(runs[1:2]), Outcome(run=runs[2], reason="boom")]

@@ -38,6 +38,12 @@ def compare(
         ),
     ] = "0.9",
     seeds: Annotated[str, typer.Option(help="As in 0-4 or 0,2,5.", rich_help_panel=WHAT)] = "0-4",
+    split_seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="Several seeds of the random split, as in 0-2: every run once for each.", rich_help_panel=WHAT
+        ),
+    ] = None,
     rounds: Annotated[
         bool,
         typer.Option(
@@ -63,6 +69,7 @@ def compare(
             graph_sparsity=graph_sparsity,
             weight_sparsity=weight_sparsity,
             seeds=seeds,
+            split_seeds=split_seeds,
         )
     _report(results, rounds=rounds, csv=csv, json_output=many.json_output)
 

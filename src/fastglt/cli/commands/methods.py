@@ -1,11 +1,10 @@
 """`fastglt methods`: who can be named, what it does and costs, and the options it takes."""
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastglt.cli.shared.listing import about, print_options, print_table
+from fastglt.cli.shared.listing import AsJson, Facts, about, print_options, print_table, tell
 
 if TYPE_CHECKING:
     from fastglt.methods import Method
@@ -18,24 +17,16 @@ EXAMPLES = (
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="A method, or module:Class of your own.")] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    json_output: AsJson = False,
 ) -> None:
     """List the methods; with a name, how that one works and which options it takes."""
     from fastglt.methods import METHODS, lookup
 
-    if name is not None:
-        facts: Any = _facts(lookup(name))
-    else:
-        facts = [_facts(method) for method in METHODS.values()]
-    if json_output:
-        typer.echo(json.dumps(facts))
-    elif name is None:
-        _print_all(facts)
-    else:
-        _print_one(facts)
+    found = [_facts(method) for method in METHODS.values()] if name is None else _facts(lookup(name))
+    tell(found, as_json=json_output, print_all=_print_all, print_one=_print_one)
 
 
-def _facts(method: "type[Method]") -> dict[str, Any]:
+def _facts(method: "type[Method]") -> Facts:
     from fastglt.methods import Method
     from fastglt.methods.options import options_of
     from fastglt.methods.settings.published import PUBLISHED
@@ -56,7 +47,7 @@ def _facts(method: "type[Method]") -> dict[str, Any]:
     }
 
 
-def _print_all(facts: list[dict[str, Any]]) -> None:
+def _print_all(facts: list[Facts]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -77,7 +68,7 @@ def _print_all(facts: list[dict[str, Any]]) -> None:
 _CAPTION = "epochs: of a search at default settings, at most. fastglt methods NAME tells more."
 
 
-def _print_one(facts: dict[str, Any]) -> None:
+def _print_one(facts: Facts) -> None:
     from rich.console import Console
     from rich.markup import escape
 

@@ -1,11 +1,10 @@
 """`fastglt models`: the backbones that can be named, and the options they take."""
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastglt.cli.shared.listing import about, print_options
+from fastglt.cli.shared.listing import AsJson, Facts, about, print_options, tell
 
 if TYPE_CHECKING:
     from fastglt.models import Backbone
@@ -18,24 +17,16 @@ EXAMPLES = (
 
 def models(
     name: Annotated[str | None, typer.Argument(help="A model, or module:Class of your own.")] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    json_output: AsJson = False,
 ) -> None:
     """List the models; with a name, what that one computes and which options it takes."""
     from fastglt.models import BACKBONES, lookup
 
-    if name is not None:
-        facts: Any = _facts(lookup(name))
-    else:
-        facts = [_facts(backbone) for backbone in BACKBONES.values()]
-    if json_output:
-        typer.echo(json.dumps(facts))
-    elif name is None:
-        _print_all(facts)
-    else:
-        _print_one(facts)
+    found = [_facts(backbone) for backbone in BACKBONES.values()] if name is None else _facts(lookup(name))
+    tell(found, as_json=json_output, print_all=_print_all, print_one=_print_one)
 
 
-def _facts(backbone: "type[Backbone]") -> dict[str, Any]:
+def _facts(backbone: "type[Backbone]") -> Facts:
     from fastglt.models import Backbone
     from fastglt.models.options import options_of
 
@@ -47,7 +38,7 @@ def _facts(backbone: "type[Backbone]") -> dict[str, Any]:
     }
 
 
-def _print_all(facts: list[dict[str, Any]]) -> None:
+def _print_all(facts: list[Facts]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -63,7 +54,7 @@ def _print_all(facts: list[dict[str, Any]]) -> None:
     Console().print(table, highlight=False)
 
 
-def _print_one(facts: dict[str, Any]) -> None:
+def _print_one(facts: Facts) -> None:
     from rich.console import Console
     from rich.markup import escape
 

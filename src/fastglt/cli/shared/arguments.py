@@ -60,7 +60,7 @@ Task = Annotated[
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="How it is scored: accuracy or roc_auc (default: the dataset's, or the task's first).",
+        help="How it is scored: accuracy, macro-f1 or roc-auc (default: the dataset's, or the task's first).",
         rich_help_panel=WHAT,
     ),
 ]

@@ -40,14 +40,15 @@ def compiled(
 
     Classes have names only where the labels are those of the ticket's run: others may be numbered otherwise.
     """
-    from fastglt.deploy.compiling import compile_for
+    from fastglt.deploy.compiling import compile_for, labels_in
 
     ticket, file = open_ticket(path)
     refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
     dataset = graph.load(file)
     with warnings_told(path):
         task = task_of(ticket, dataset, other_graph=other_graph)
-        predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph)
+        labels = labels_in(dataset.tensors)
+        predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph, labels=labels)
     names, same = dataset.names, same_split(path, file, task)
     if names is not None and not same:
         names = names._replace(classes=())

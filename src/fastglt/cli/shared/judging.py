@@ -107,18 +107,18 @@ def judge(
     from fastglt.judge.ledger import StoredTrainings
     from fastglt.runs.store import Store
 
-    memory = StoredTrainings(Store(store), machine, judged.facts, command=command)
-    memory.trust(judged.contest, run_settings(judged.file))
-    with stop_cleanly(memory), Reporter(quiet=quiet) as reporter:
+    ledger = StoredTrainings(Store(store), machine, judged.facts, command=command)
+    ledger.trust(judged.contest, run_settings(judged.file))
+    with stop_cleanly(ledger), Reporter(quiet=quiet) as reporter:
 
         def progress(phase: str, training: Any, epochs: int) -> None:
             reporter.after_epoch(phase, training, epochs)
-            memory.after_epoch()
+            ledger.after_epoch()
 
-        verdict = judged.contest.verdict(seeds, margin=margin, level=level, memory=memory, progress=progress)
-    if memory.recalled and not quiet:
+        verdict = judged.contest.verdict(seeds, margin=margin, level=level, ledger=ledger, progress=progress)
+    if ledger.recalled and not quiet:
         trainings = len(judged.contest.sides) * len(seeds)
-        typer.echo(f"{memory.recalled} of {trainings} trainings were in '{store}' or the ticket already", err=True)
+        typer.echo(f"{ledger.recalled} of {trainings} trainings were in '{store}' or the ticket already", err=True)
     return verdict
 
 

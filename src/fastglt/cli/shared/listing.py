@@ -1,11 +1,33 @@
 """What `fastglt methods` and `fastglt models` share: a class told from its source, and its options as a table."""
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Facts = dict[str, Any]
+
+
+def tell(
+    facts: Facts | list[Facts],
+    *,
+    as_json: bool,
+    print_all: Callable[[list[Facts]], None],
+    print_one: Callable[[Facts], None],
+) -> None:
+    """What is known of one class, or of each, as JSON or for people."""
+    if as_json:
+        typer.echo(json.dumps(facts))
+    elif isinstance(facts, list):
+        print_all(facts)
+    else:
+        print_one(facts)
 
 
 def about(kind: type, base: type) -> list[str]:

@@ -34,7 +34,8 @@ def make(predictor: Predictor) -> dict[str, bytes]:
             "a user's model is a PyG model already: load ticket.weights into it and use ticket.prune(data)"
         )
     about = {"kind": form.kind, "arguments": json.dumps(form.arguments)}
-    data = {"x": predictor.x.dense, "edge_index": form.edge_index, "edge_weight": form.edge_weight}
+    messages = {"edge_index": form.edge_index, "edge_weight": form.edge_weight}
+    data = {"x": predictor.x.dense, **messages, **predictor.labels}
     return {
         FIRST: save({name: _own(value) for name, value in form.state.items()}, metadata=about),
         "data.safetensors": save({name: _own(value) for name, value in data.items()}),

@@ -3,8 +3,10 @@
     python model.py                  # node, class and its probability, a line for each node
     python model.py scores.npz       # the same as arrays: scores, classes
 
-`load(folder)` gives the model and its data. Pruned weights are zero, pruned edges are gone. What multiplies each
-message is data.edge_weight: GCN's norm or GIN's mean, times the edge's score; in GAT the score, after the softmax.
+`load()` gives the model and its data, `load(folder)` those of another folder. Pruned weights are zero, pruned edges
+are gone. What multiplies each message is data.edge_weight: GCN's norm or GIN's mean, times the edge's score; in GAT
+the score, after the softmax. Labels and split, if the ticket's data had them, are data.y, train_mask, val_mask and
+test_mask.
 """
 
 import json
@@ -19,8 +21,9 @@ from torch import nn
 from torch_geometric.data import Data
 
 
-def load(folder: Path) -> tuple[nn.Module, Data]:
-    """The model and the data that lie beside this file."""
+def load(folder: Path | str = Path(__file__).parent) -> tuple[nn.Module, Data]:
+    """The model and the data in a folder, by default that of this file."""
+    folder = Path(folder)
     with safe_open(folder / "model.safetensors", "pt") as file:
         about = file.metadata()
     model: nn.Module = globals()[about["kind"]](**json.loads(about["arguments"]))
@@ -30,7 +33,7 @@ def load(folder: Path) -> tuple[nn.Module, Data]:
 
 def main() -> None:
     """Print the predictions, or write them to the file that is named."""
-    model, data = load(Path(__file__).parent)
+    model, data = load()
     with torch.no_grad():
         scores = model(data.x, data.edge_index, data.edge_weight)
     top, classes = scores.softmax(1).max(1)

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.fx import GraphModule
 
 from fastglt.deploy.compact import expand
 from fastglt.deploy.predictor import Predictor
@@ -58,7 +59,15 @@ def _program(predictor: Predictor) -> ExportedProgram:
     expand(network)
     with _quiet(), _refusing("torch.export"), torch.no_grad():
         module = network.portable(predictor.graph, predictor.score)
-        return torch.export.export(module, (predictor.x.dense.cpu(),), strict=False)
+        return _without_places(torch.export.export(module, (predictor.x.dense.cpu(),), strict=False))
+
+
+def _without_places(program: ExportedProgram) -> ExportedProgram:
+    """Without the files and lines that operations were traced in: folders of this machine are nobody's affair."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, GraphModule) else ():
+            node.meta.pop("stack_trace", None)
+    return program
 
 
 def _require_onnx() -> None:

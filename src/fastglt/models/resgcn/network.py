@@ -63,7 +63,7 @@ class GENLayer(nn.Module):
 
 
 def normalise(norm: nn.Module, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A norm with these parameters; where gradients are off, as in a first pass, a batch norm counts what it sees."""
+    """A norm with these parameters. Where gradients are off, a batch norm counts what it sees."""
     if isinstance(norm, nn.LayerNorm):
         return layer_norm(x, norm.normalized_shape, weight, bias, norm.eps)
     assert isinstance(norm, nn.BatchNorm1d)
@@ -128,8 +128,8 @@ class ResGCN(Backbone):
         fixed = h.new_tensor(self.temperature)
         for i, (layer, hop) in enumerate(zip(self.layers, hops, strict=True)):
             if id(hop) not in values:
-                norm = torch.ones_like(hop.is_loop) if self.self_loops else hop.sum_norm
-                values[id(hop)] = hop.weigh(norm, size)
+                heard = torch.ones_like(hop.is_loop) if self.self_loops else hop.sum_norm
+                values[id(hop)] = hop.weigh(heard.to(h.dtype), size)
             t = fixed if self.temperatures is None else self.temperatures[i]
             h = layer(h, hop, values[id(hop)], t, self.dropout)
         drop = Drop.draw(self.dropout, training=self.training)

@@ -13,6 +13,7 @@ from fastglt.methods.parts.schedules import kept_count
 from fastglt.report.tables import as_plain_text
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
+from fastglt.studies.compare.between import between_methods
 from fastglt.studies.compare.table import print_cells
 from fastglt.tickets.phases import DENSE, DISTILLED
 
@@ -34,12 +35,14 @@ class Comparison:
         twins = (DENSE, DISTILLED) if self.distilled else (DENSE,)
         self._scores = tuple(f"{run}_{part}" for run in (*twins, *_RUNS) for part in ("val", "test"))
         self._costs = (*_COSTS, *_COSTS_DISTILLED) if self.distilled else _COSTS
+        self.split_seeds = list(dict.fromkeys(run.experiment.split_seed for run in runs))
+        self._seeds = ("split_seed", "seed") if len(self.split_seeds) > 1 else ("seed",)  # what tells runs apart
 
     @property
     def failures(self) -> list[Row]:
         """Every run that failed, dense twins among them, and why."""
         return [
-            {"run": run.name, "method": run.method, "seed": run.experiment.seed, "reason": self._reason(run)}
+            {"run": run.name, "method": run.method, **self._seeds_of(run), "reason": self._reason(run)}
             for run in self._runs
             if self._reason(run)
         ]
@@ -59,17 +62,18 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Everything as plain values: fractions, not per cent."""
-        first = self._runs[0].experiment
+        first, cells = self._runs[0].experiment, self.cells()
         return {
             "dataset": first.dataset,
             "model": first.model_name,
             "metric": next((o.metrics["metric"] for o in self._outcomes.values() if o.metrics is not None), None),
             "hidden": first.hidden,
             "budget": first.budget.settings,
-            "split_seed": first.split_seed,
+            **self._splits,
             "seeds": list(dict.fromkeys(run.experiment.seed for run in self._runs)),
             "out": str(self._runs[0].folder.parent),
-            "cells": self.cells(),
+            "cells": cells,
+            "between_methods": between_methods(cells),
             "failures": self.failures,
         }
 
@@ -105,7 +109,7 @@ class Comparison:
             "weights_exact": all(_is_exact(row, "weights", "weight_sparsity") for row in done),
             "rounds": _rounds([self._rounds_of(run) for run in runs]),
             "runs": rows,
-            "failures": [{key: row[key] for key in ("seed", "reason")} for row in rows if row["reason"]],
+            "failures": [{key: row[key] for key in (*self._seeds, "reason")} for row in rows if row["reason"]],
         }
 
     def _row(self, run: Run) -> Row:
@@ -117,7 +121,7 @@ class Comparison:
         return {
             "method": run.method,
             **asdict(run.experiment.targets),
-            "seed": run.experiment.seed,
+            **self._seeds_of(run),
             **{key: found.get(key) for key in (*self._scores, *_KEPT)},
             **{key: found.get(key) for key in self._costs},
             "relative_time": (teacher + search) / trained if search is not None and trained else None,
@@ -125,6 +129,15 @@ class Comparison:
             "folder": self._place(run),
             "reason": self._reason(run),
         }
+
+    def _seeds_of(self, run: Run) -> Row:
+        return {key: getattr(run.experiment, key) for key in self._seeds}
+
+    @property
+    def _splits(self) -> Row:
+        """The split seed, or several."""
+        first, *more = self.split_seeds
+        return {"split_seed": None, "split_seeds": self.split_seeds} if more else {"split_seed": first}
 
     def _metrics(self, folder: Path) -> Mapping[str, Any]:
         outcome = self._outcomes.get(folder)
@@ -150,13 +163,19 @@ def _verdicts(rows: Sequence[Row], twin: str) -> dict[str, Row | None]:
 
 
 def verdict_of(rows: Sequence[Row], score: str, twin: str = DENSE) -> Row | None:
-    """A twin against one of a method's scores, over the seeds that have both; None where there are none."""
+    """A twin against one of a method's scores, over the runs that have both; None where there are none."""
     dense, ticket = f"{twin}_test", f"{score}_test"
     pairs = [row for row in rows if row[dense] is not None and row[ticket] is not None]
     if not pairs:
         return None
     seeds, dense_scores, ticket_scores = (tuple(row[key] for row in pairs) for key in ("seed", dense, ticket))
-    return Verdict(seeds=seeds, dense_scores=dense_scores, ticket_scores=ticket_scores, against=twin).as_dict()
+    return Verdict(
+        seeds=seeds,
+        split_seeds=tuple(row["split_seed"] for row in pairs if "split_seed" in row),
+        dense_scores=dense_scores,
+        ticket_scores=ticket_scores,
+        against=twin,
+    ).as_dict()
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Unpack
 
+from fastglt.errors import InputError
 from fastglt.methods import Targets
 from fastglt.studies.compare.results import Comparison
 from fastglt.studies.lists import Numbers, read_pairs, read_seeds
@@ -17,6 +18,7 @@ def compare(
     graph_sparsity: Numbers = 0.2,
     weight_sparsity: Numbers = 0.9,
     seeds: Iterable[int] | str = range(5),
+    split_seeds: Iterable[int] | str | None = None,
     **settings: Unpack[StudySettings],
 ) -> Comparison:
     """Compare methods on the same graph, model, seeds and sparsities, as `fastglt compare` does.
@@ -41,6 +43,7 @@ def compare(
         weight_sparsity: The share of weights, paired with those of edges; one alone goes with all.
         seeds: Random seeds (initial weights, dropout); also as text, ``"0-4"``.
         split_seed: Seed of the random split, if the data has none.
+        split_seeds: Several of them: every run once for each, dense network and ticket paired by split and seed.
         budget: Epochs, learning rate and weight decay: a `Budget`, or what differs from the default, such as
             ``{"denoise_epochs": 100, "lr": 0.01}``. The default is the paper's for the dataset and the model.
         distill: The weight of the dense network's teaching in the loss, for distilled tickets.
@@ -59,4 +62,10 @@ def compare(
     study = Study(command="compare", dataset=dataset, methods=methods, **settings)
     pairs = [Targets(graph_sparsity=g, weight_sparsity=w) for g, w in read_pairs(graph_sparsity, weight_sparsity)]
     trials = [(label, targets) for targets, label in product(pairs, study.variants)]
-    return Comparison(*study.run(trials, read_seeds(seeds)))
+    return Comparison(*study.run(trials, read_seeds(seeds), _splits(study, split_seeds)))
+
+
+def _splits(study: Study, given: Iterable[int] | str | None) -> list[int]:
+    if given is not None and study.split_seed:
+        raise InputError(f"split_seeds must come without split_seed (got {study.split_seed}); leave one out")
+    return [study.split_seed] if given is None else read_seeds(given, "split_seeds")

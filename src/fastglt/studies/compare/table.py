@@ -7,7 +7,8 @@ from rich.console import Console
 
 from fastglt.judge.verdict import WORDS
 from fastglt.report.tables import empty_table, print_text, print_wide
-from fastglt.report.wording import mean_and_deviation, points
+from fastglt.report.wording import mean_and_deviation, points, signed
+from fastglt.studies.compare.between import SCORES, by_sparsities
 from fastglt.tasks.metrics import title_of
 
 Cell = Mapping[str, Any]
@@ -25,7 +26,7 @@ _HEADINGS_DISTILLED = (
     *_COSTS,
 )
 _NOTE = (
-    "n: seeds · dense, search (at its end), isolated (retrained from initial weights): {metric} of the test nodes "
+    "n: {runs} · dense, search (at its end), isolated (retrained from initial weights): {metric} of the test nodes "
     "in %, mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
 )
 _VERDICT = (
@@ -37,19 +38,44 @@ _DISTILLED = (
     "teacher · verdict distilled: against dense distilled, which was taught in the same way · seconds, × dense: "
     "with the teacher's"
 )
+_BETWEEN = (
+    "against {first}: its mean subtracted, in points · better, worse, undecided: a paired two-sided t-test, level "
+    "{level:g} % for all tests of a table together · p: corrected for their number (Holm)"
+)
 _FLAG = "! not exactly the count that was asked for, for all seeds"
 
 
 def print_cells(document: Mapping[str, Any], console: Console) -> None:
     """A table for each pair of sparsities, and what its columns mean."""
-    for pair, cells in _by_pair(document["cells"]):
+    for pair, cells in by_sparsities(document["cells"]):
         table = empty_table(*(_HEADINGS_DISTILLED if _is_distilled(cells[0]) else _HEADINGS))
         for cell in cells:
             table.add_row(*_row(cell))
         title = f"{document['dataset']} · {document['model']} · {_removed(*pair)}{_totals(cells)}"
         print_wide(title, table, console)
+        _print_between(document["between_methods"], pair, console)
     for note in _notes(document):
         print_text(note, console)
+
+
+def _print_between(tests: Sequence[Cell], pair: tuple[float, float], console: Console) -> None:
+    """Each method against the first, where there are several."""
+    here = [test for test in tests if (test["graph_sparsity"], test["weight_sparsity"]) == pair]
+    if not here:
+        return
+    table = empty_table("method", "n", *(heading for score in SCORES for heading in (score, "p")), "outcome")
+    for search, isolated in zip(here[::2], here[1::2], strict=True):
+        counts = dict.fromkeys(str(test["n"]) for test in (search, isolated))
+        values = [text for test in (search, isolated) for text in _difference(test)]
+        outcomes = (test["outcome"] for test in (search, isolated))
+        table.add_row(search["method"], "/".join(counts), *values, "/".join(outcomes))
+    print_wide(f"against {here[0]['against']}", table, console)
+
+
+def _difference(test: Cell) -> tuple[str, str]:
+    p = test["p_holm"]
+    probability = "–" if p is None else f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+    return "–" if test["difference"] is None else signed(test["difference"]), probability
 
 
 def print_rounds(document: Mapping[str, Any], console: Console) -> None:
@@ -66,20 +92,19 @@ def print_rounds(document: Mapping[str, Any], console: Console) -> None:
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     """What the columns mean, and the flags that are there."""
-    yield _NOTE.format(metric=title_of(document["metric"]))
+    splits = len(document.get("split_seeds", ()))
+    runs = f"runs, {len(document['seeds'])} seeds on each of {splits} splits" if splits else "seeds"
+    yield _NOTE.format(runs=runs, metric=title_of(document["metric"]))
     verdicts = [verdict for cell in document["cells"] for verdict in cell["verdicts"].values() if verdict]
     if verdicts:
         yield _VERDICT.format(margin=points(verdicts[0]["margin"]), level=100 * verdicts[0]["level"])
+    tests = document["between_methods"]
+    if tests:
+        yield _BETWEEN.format(first=tests[0]["against"], level=100 * tests[0]["level"])
     if any(map(_is_distilled, document["cells"])):
         yield _DISTILLED
     if any("!" in part for cell in document["cells"] for part in _kept(cell)):
         yield _FLAG
-
-
-def _by_pair(cells: Sequence[Cell]) -> Iterator[tuple[tuple[float, float], list[Cell]]]:
-    pairs = dict.fromkeys((cell["graph_sparsity"], cell["weight_sparsity"]) for cell in cells)
-    for pair in pairs:
-        yield pair, [cell for cell in cells if (cell["graph_sparsity"], cell["weight_sparsity"]) == pair]
 
 
 def _row(cell: Cell) -> list[str]:
