@@ -35,12 +35,8 @@ def lost_means(rows, indptr, indices, values, x, rate, eps, out):  # type: ignor
     width = out.shape[1]
     for place in prange(rows.shape[0]):
         i = rows[place]
-        shift, both, sums = (
-            np.empty(width, x.dtype),
-            np.empty((4, 2 * width), x.dtype),
-            np.zeros(2 * width, x.dtype),
-        )
-        shift[:] = -np.inf
+        shift, sums = np.full(width, -np.inf, x.dtype), np.zeros(2 * width, x.dtype)
+        both = np.empty((4, 2 * width), x.dtype)
         for k in range(indptr[i], indptr[i + 1]):
             if values[k] > 0:
                 _raise(x[indices[k]], rate, eps, shift)

@@ -1,7 +1,7 @@
 """Softmax aggregation of GENConv, channel by channel, as two sparse products: no number for each edge and channel.
 
-A message is m = ReLU(x) + ε of its sender alone, so ``out[i] = Σ_j v_ij·e_j·m_j / Σ_j v_ij·e_j`` with e = exp(t·m) of
-each *sender*: two products with one sparse matrix. A value of 0 is exactly a message that is not there. A receiver
+A message is m = ReLU(x) + ε of its sender alone, so ``out[i] = Σ_j v_ij·e_j·m_j / Σ_j v_ij·e_j`` with e = exp(t·m)
+of each *sender*: two products with one sparse matrix. A value of 0 is exactly a message that is not there. A receiver
 that hears nothing gets 0.
 
 An exponential has a limited range. Each channel is shifted by a power of two so that its largest is at most 1; that

@@ -10,12 +10,8 @@ from fastglt.models.gat.network import GAT
 from fastglt.models.gcn.network import GCN
 from fastglt.models.gin.network import GIN
 from fastglt.models.options import check_arguments, check_options
-<<<<<<< HEAD
 from fastglt.models.resgcn.network import ResGCN
-from fastglt.system.plugins import add_to, check_subclass, described, load_class, same_class
-=======
 from fastglt.system.plugins import add_to, check_subclass, described, find_in, same_class
->>>>>>> main
 from fastglt.system.seeds import derive, own_random_state
 
 BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT, ResGCN)}
