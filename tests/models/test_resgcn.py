@@ -117,7 +117,7 @@ def test_dropout_is_drawn_once_for_both_passes() -> None:
         torch.manual_seed(3)
         return model(x, graph).square().sum()  # type: ignore[no-any-return]
 
-    target = model.layers[0].weights[0]  # type: ignore[union-attr, index]
+    target = model.layers[0].weights[0]  # type: ignore[index]
     (gradient,) = torch.autograd.grad(loss(), target)
     step = torch.zeros_like(target)
     step[0, 0] = 1e-3
@@ -131,11 +131,14 @@ def test_dropout_is_drawn_once_for_both_passes() -> None:
 
 
 def test_for_gradients_a_layer_keeps_its_input_alone() -> None:
-    kept = []
+    kept: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor)
+        return tensor
+
     graph, x, model = GRAPHS["undirected"], Features(randn(7, IN)), network(num_layers=9).train()
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor
-    ):  # type: ignore[func-returns-value]
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(x, graph)
     rows = {tensor.data_ptr() for tensor in kept if tensor.shape == (7, HIDDEN)}
     assert len(rows) <= 9 + 2  # of each layer, of the last norm and of the read-out

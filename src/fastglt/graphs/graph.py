@@ -214,8 +214,8 @@ class Graph:
         found = [self._whole.restricted_to(nodes, nearly_all)]
         while len(found) < depth:
             receivers = found[0].senders
-            before = self._whole if receivers is None else self._whole.restricted_to(receivers, nearly_all)
-            found.insert(0, before)
+            some = None if receivers is None else self._whole.restricted_to(receivers, nearly_all)
+            found.insert(0, some or self._whole)
         return tuple(found)
 
     @cached_property

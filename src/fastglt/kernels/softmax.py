@@ -1,8 +1,8 @@
 """Softmax aggregation of GENConv, channel by channel, as two sparse products: no number for each edge and channel.
 
 A message is m = ReLU(x) + ε of its sender alone, so ``out[i] = Σ_j v_ij·e_j·m_j / Σ_j v_ij·e_j`` with e = exp(t·m)
-of each *sender*: two products with one sparse matrix. A value of 0 is exactly a message that is not there. A receiver
-that hears nothing gets 0.
+of each *sender*: two products with one sparse matrix. A value of 0 is exactly a message that is not there. Who
+hears nothing gets 0.
 
 An exponential has a limited range. Each channel is shifted by a power of two so that its largest is at most 1; that
 changes no digit of the result. Where all that a receiver hears is so far below that its sum is lost, that receiver
@@ -48,7 +48,8 @@ class _SoftmaxAggregate(torch.autograd.Function):
             server.softmax_lost_means(some, csr, values, x, rate, EPS, out)
         ctx.csr, ctx.rows = csr, rows
         ctx.save_for_backward(values, x, temperature, both, out, below)
-        return out
+        found: Tensor = out
+        return found
 
     @staticmethod
     @once_differentiable

@@ -46,6 +46,6 @@ class _Recomputed(torch.autograd.Function):
         ]
         with torch.enable_grad():
             out = ctx.layer(*leaves)
-        asked = [leaf for leaf, want in zip(leaves, wanted, strict=True) if want]
+        asked = [leaf for leaf in leaves if leaf is not None and leaf.requires_grad]
         found = iter(torch.autograd.grad(out, asked, grads[0], allow_unused=True))
         return None, *(next(found) if want else None for want in wanted)

@@ -71,9 +71,9 @@ def normalise(norm: nn.Module, x: Tensor, weight: Tensor, bias: Tensor) -> Tenso
         return batch_norm(x, norm.running_mean, norm.running_var, weight, bias, training=False, eps=norm.eps)
     if torch.is_grad_enabled():
         return batch_norm(x, None, None, weight, bias, training=True, eps=norm.eps)
-    norm.num_batches_tracked.add_(1)  # type: ignore[operator, union-attr]
+    norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
     counted = norm.running_mean, norm.running_var
-    return batch_norm(x, *counted, weight, bias, training=True, momentum=norm.momentum, eps=norm.eps)
+    return batch_norm(x, *counted, weight, bias, training=True, eps=norm.eps)  # PyTorch's usual momentum
 
 
 class ResGCN(Backbone):
