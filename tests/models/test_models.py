@@ -19,6 +19,8 @@ SPECS: list[dict[str, Any]] = [
     {"name": "gin", "depth": 2, "aggregation": "sum"},
     {"name": "gat", "heads": 2},
     {"name": "gat", "heads": 2, "prune_attention": True},
+    {"name": "resgcn", "num_layers": 2},
+    {"name": "resgcn", "num_layers": 4, "norm": "layer", "mlp_layers": 2, "learn_temperature": True},
 ]
 SHAPE = {"in_channels": 10, "hidden": 6, "out_channels": 3, "seed": 1}
 each_backbone = pytest.mark.parametrize("spec", SPECS, ids=[" ".join(map(str, spec.values())) for spec in SPECS])

@@ -225,10 +225,12 @@ class Graph:
             return tuple(pruned[id(hop)] for hop in before)
         if nodes is None:
             return (self._whole,) * depth
-        found = [self._whole.restricted_to(nodes)]
+        nearly_all = _NEARLY_ALL * self.num_nodes if depth > 2 else self.num_nodes + 1
+        found = [self._whole.restricted_to(nodes, nearly_all)]
         while len(found) < depth:
-            assert found[0].senders is not None
-            found.insert(0, self._whole.restricted_to(found[0].senders))
+            receivers = found[0].senders
+            some = None if receivers is None else self._whole.restricted_to(receivers, nearly_all)
+            found.insert(0, some or self._whole)
         return tuple(found)
 
     @cached_property
@@ -254,4 +256,5 @@ class Graph:
 
 
 _REMEMBERED = 8  # sets of nodes whose hops are kept
+_NEARLY_ALL = 0.75  # the share of nodes from which on a deep network has all of them send: its hops are then one
 _Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer

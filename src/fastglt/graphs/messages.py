@@ -1,5 +1,6 @@
 """One round of message passing as a sparse pattern: which nodes receive, which send, along which edges."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,13 +67,17 @@ class Hop:
         scale = count.clamp(min=1).float().reciprocal()
         return self.sum_norm * (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
 
-    def restricted_to(self, nodes: Tensor) -> "Hop":
-        """The part of this whole-graph hop in which only `nodes` receive."""
+    def restricted_to(self, nodes: Tensor, nearly_all: float = math.inf) -> "Hop":
+        """The part of this whole-graph hop in which only `nodes` receive; from `nearly_all` senders on all send."""
         csr, entries = self.csr.take_rows(nodes)
         needed = torch.zeros(self.csr.num_columns, dtype=torch.bool, device=nodes.device)
         needed[csr.indices] = True
         needed[nodes] = True
         senders = needed.nonzero().squeeze(1)
+        if senders.numel() >= nearly_all:
+            return replace(
+                self, csr=csr, entry_edge=self.entry_edge[entries], receivers=nodes, receiver_columns=nodes
+            )
         place = needed.cumsum(0) - 1
         local = CSR(indptr=csr.indptr, indices=place[csr.indices].int(), num_columns=senders.numel())
         return replace(

@@ -24,10 +24,12 @@ __all__ = [
     "Table",
     "adam",
     "adam_product",
+    "affine",
     "aggregate",
     "attention",
     "backend",
     "dropout",
+    "dropped",
     "extremes",
     "head_dots",
     "matmul",
@@ -74,6 +76,11 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     return _MatMul.apply(x, weight)  # type: ignore[no-any-return, no-untyped-call]
 
 
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``x @ weight + bias``, for tall `x`."""
+    return _Affine.apply(x, weight, bias)  # type: ignore[no-any-return, no-untyped-call]
+
+
 def attention(csr: CSR, target: Tensor, source: Tensor, slope: float) -> Tensor:
     """Each row's softmax over ``leaky_relu(target[row] + source[column])``, one column per head."""
     return _Attention.apply(csr, target.contiguous(), source.contiguous(), slope)  # type: ignore[no-any-return, no-untyped-call]
@@ -90,7 +97,11 @@ def dropout(x: Tensor, p: float, *, training: bool) -> Tensor:
     The key is drawn from PyTorch's default generator, so `torch.manual_seed` decides the result; the
     bits are a hash of (key, row, column), the same on every device and for every thread count.
     """
-    drop = Drop.draw(p, training=training)
+    return dropped(x, Drop.draw(p, training=training))
+
+
+def dropped(x: Tensor, drop: Drop | None) -> Tensor:
+    """`dropout` with what has been drawn before; None: x itself."""
     return x if drop is None else _Dropout.apply(x, drop)  # type: ignore[no-untyped-call]
 
 
@@ -271,6 +282,19 @@ class _MatMul(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         (x, weight), grad = ctx.saved_tensors, grads[0]
         return grad @ weight.t(), (grad.t() @ x).t()  # the long axis of x stays innermost: several times faster
+
+
+class _Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.addmm(bias, x, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        (x, weight), grad = ctx.saved_tensors, grads[0]
+        return grad @ weight.t(), (grad.t() @ x).t(), grad.sum(0)  # see _MatMul
 
 
 class _Attention(torch.autograd.Function):

@@ -11,7 +11,7 @@ import torch
 from numba import get_num_threads, set_num_threads
 from torch import Tensor
 
-from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain
+from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain, _softmax_loops
 from fastglt.kernels._ready import make_ready, start_threads
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
@@ -66,6 +66,49 @@ def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     out = left.new_empty(csr.num_entries, heads)
     _run(csr.num_entries * left.shape[1], _loops.sddmm, *csr.arrays, *_arrays(left, right, out))
     return out
+
+
+def softmax_shares(x: Tensor, rate: float, eps: float, shift: Tensor) -> Tensor:
+    """See `_plain`."""
+    scalar, out = _scalar(x), x.new_empty(x.shape[0], 2 * x.shape[1])
+    numbers = scalar(rate), scalar(eps)
+    _run(_EXP * x.numel(), _softmax_loops.shares, *_arrays(x), *numbers, *_arrays(shift, out))
+    return out
+
+
+def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """See `_plain`."""
+    width, lost = both.shape[1] // 2, torch.empty(csr.num_rows, dtype=torch.bool)
+    out, below = (both.new_empty(csr.num_rows, width) for _ in range(2))
+    given, work = (*csr.arrays, *_arrays(values, both)), csr.num_entries * both.shape[1]
+    _run(work, _softmax_loops.means, *given, _scalar(both)(least), *_arrays(out, below, lost))
+    return out, below, lost
+
+
+def softmax_lost_means(
+    rows: Tensor, csr: CSR, values: Tensor, x: Tensor, rate: float, eps: float, out: Tensor
+) -> None:
+    """See `_plain`."""
+    given, scalar = (*_arrays(rows), *csr.arrays, *_arrays(values, x)), _scalar(x)
+    _softmax_loops.lost_means(*given, scalar(rate), scalar(eps), out.numpy())
+
+
+def softmax_means_backward(grad: Tensor, mean: Tensor, below: Tensor, least: float) -> Tensor:
+    """See `_plain`."""
+    out = mean.new_empty(mean.shape[0], 2 * mean.shape[1])
+    arrays = _arrays(grad, mean, below)
+    _run(mean.numel(), _softmax_loops.means_backward, *arrays, _scalar(mean)(least), *_arrays(out))
+    return out
+
+
+def softmax_shares_backward(
+    x: Tensor, temperature: float, eps: float, both: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """See `_plain`."""
+    scalar, out, by_row = _scalar(x), x.new_empty(x.shape), x.new_empty(x.shape[0])
+    numbers, arrays = (scalar(temperature), scalar(eps)), _arrays(both, grad, out, by_row)
+    _run(4 * x.numel(), _softmax_loops.shares_backward, *_arrays(x), *numbers, *arrays)
+    return out, by_row.double().sum()
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:

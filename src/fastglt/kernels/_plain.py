@@ -1,5 +1,6 @@
 """The kernels of `_numba` with PyTorch's own gather and scatter: any device, any dtype, slower."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,63 @@ def activation_backward(y: Tensor, grad: Tensor, activation: str, drop: Drop | N
     if activation == "relu":
         return torch.where(y > 0, grad, 0.0)
     return grad if activation == "none" else torch.where(y > 0, grad, grad * (y / scale + 1))
+
+
+def softmax_shares(x: Tensor, rate: float, eps: float, shift: Tensor) -> Tensor:
+    """e = 2^(rate·m − shift), for whole shifts, and e·m side by side, with m = relu(x) + eps."""
+    message = x.relu() + eps
+    whole = (rate * message).floor()
+    e = torch.ldexp((rate * message - whole).exp2(), whole - shift)
+    return torch.cat([e, e * message], dim=1)
+
+
+def softmax_lost_means(
+    rows: Tensor, csr: CSR, values: Tensor, x: Tensor, rate: float, eps: float, out: Tensor
+) -> None:
+    """Fill in the means of some rows, message by message."""
+    part, entries = csr.take_rows(rows)
+    out[rows] = softmax_by_message(part, values[entries], x.relu() + eps, x.new_tensor(rate * math.log(2)))
+
+
+def softmax_by_message(csr: CSR, values: Tensor, messages: Tensor, temperature: Tensor) -> Tensor:
+    """Each row's softmax-weighted mean, shifted by its own largest message that has a value."""
+    sent = messages.index_select(0, csr.indices)
+    rows, scaled, weight = csr.rows.unsqueeze(1).expand(sent.shape), sent * temperature, values.unsqueeze(1)
+    heard = torch.where(weight > 0, scaled, -torch.inf).detach()
+    start = messages.new_full((csr.num_rows, sent.shape[1]), -torch.inf)
+    largest = start.scatter_reduce(0, rows, heard, "amax").gather(0, rows)
+    shifted = scaled - torch.where(largest.isfinite(), largest, 0.0)
+    e = weight * shifted.clamp(max=80.0).exp()  # what has no value, and so no part in the sum, may be larger
+    zero = torch.zeros_like(start)
+    below, above = zero.scatter_add(0, rows, e), zero.scatter_add(0, rows, e * sent)
+    return torch.where(below > 0, above / torch.where(below > 0, below, 1.0), 0.0)
+
+
+def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Σ v·e·m / Σ v·e and Σ v·e of each row, and which rows have a sum under `least`, where the mean is 0."""
+    return finish_means(spmm(csr, values.unsqueeze(1), both), least)
+
+
+def finish_means(sums: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """What comes after the two sums over the neighbours."""
+    below, above = sums.chunk(2, dim=1)
+    lost = below < least
+    return torch.where(lost, 0.0, above / below), below, lost.any(1)
+
+
+def softmax_means_backward(grad: Tensor, mean: Tensor, below: Tensor, least: float) -> Tensor:
+    """The gradients of Σ v·e and of Σ v·e·m, side by side."""
+    of_product = torch.where(below < least, 0.0, grad / below)
+    return torch.cat([-of_product * mean, of_product], dim=1)
+
+
+def softmax_shares_backward(
+    x: Tensor, temperature: float, eps: float, both: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of x and of the temperature from those of e and e·m."""
+    (e, _), (of_e, of_product), message = both.chunk(2, dim=1), grad.chunk(2, dim=1), x.relu() + eps
+    through = (of_e + message * of_product) * e
+    return torch.where(x > 0, temperature * through + e * of_product, 0.0), (through * message).sum()
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:

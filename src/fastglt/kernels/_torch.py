@@ -14,12 +14,17 @@ from fastglt.kernels._plain import (
     dropout,
     extremes,
     finish,
+    finish_means,
     head_dots,
     head_dots_backward,
     matmul,
     narrow_sums,
     product,
     projection,
+    softmax_lost_means,
+    softmax_means_backward,
+    softmax_shares,
+    softmax_shares_backward,
     weigh,
     weigh_backward,
     zero_outside,
@@ -43,6 +48,11 @@ __all__ = [
     "product",
     "projection",
     "sddmm",
+    "softmax_lost_means",
+    "softmax_means",
+    "softmax_means_backward",
+    "softmax_shares",
+    "softmax_shares_backward",
     "spmm",
     "weigh",
     "weigh_backward",
@@ -66,6 +76,11 @@ def aggregate(
 ) -> Tensor:
     """See `fastglt.kernels.aggregate`."""
     return finish(spmm(csr, values, dense), bias, activation, drop)
+
+
+def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:
+    """See `_plain`."""
+    return finish_means(spmm(csr, values.unsqueeze(1), both), least)
 
 
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:

@@ -11,10 +11,11 @@ from fastglt.models.gat.network import GAT
 from fastglt.models.gcn.network import GCN
 from fastglt.models.gin.network import GIN
 from fastglt.models.options import check_arguments, check_options
+from fastglt.models.resgcn.network import ResGCN
 from fastglt.system.plugins import add_to, check_subclass, described, find_in, place_of, same_class
 from fastglt.system.seeds import derive, own_random_state
 
-BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT)}
+BACKBONES: dict[str, type[Backbone]] = {backbone.name: backbone for backbone in (GCN, GIN, GAT, ResGCN)}
 _RESERVED = ("pyg",)  # what a ticket calls a user's model
 
 AnyBackbone = TypeVar("AnyBackbone", bound=type[Backbone])

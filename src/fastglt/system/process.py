@@ -7,12 +7,14 @@ import mmap
 import os
 import resource
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from fastglt.errors import InputError, MachineError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 30
+LARGE_BLOCK = 64 << 20
 _NO_LIMIT = 1 << 62
 _SAFE_PATH = "PYTHONSAFEPATH"
 _RESERVE = 32 << 20  # bytes
@@ -36,6 +38,17 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
     mallopt(_M_TRIM_THRESHOLD, _LARGE)
+
+
+@cache
+def return_large_memory() -> None:
+    """Have blocks of 64 MB and more returned to the system from now on.
+
+    Where some live long and others do not, those that are reused lie scattered: a deep network on a large graph
+    would need twice its memory.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 def peak_memory() -> int:

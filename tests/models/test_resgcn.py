@@ -1,0 +1,172 @@
+"""ResGCN against PyG's DeepGCNLayer and GENConv, and what only a deep network shows."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fastglt import InputError
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
+from fastglt.masks import Mask
+from fastglt.models.recompute import recomputed
+from fastglt.models.resgcn.network import ResGCN
+from fastglt.models.resgcn.twin import StockResGCN
+from tests.helpers import randn
+from tests.models.references import FEATURES, GRAPHS, HIDDEN, IN, OUT
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as on arxiv": {},
+    "as on proteins": {
+        "norm": "layer",
+        "mlp_layers": 2,
+        "temperature": 1.0,
+        "learn_temperature": True,
+        "self_loops": False,
+    },
+    "deeper MLPs": {"mlp_layers": 3, "num_layers": 3},
+    "one layer": {"num_layers": 1, "norm": "layer"},
+}
+
+
+def network(**options: Any) -> ResGCN:
+    return ResGCN(IN, HIDDEN, OUT, **{"num_layers": 5, "dropout": 0.0, **options})
+
+
+def results(outputs: Tensor, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
+    gradients = torch.autograd.grad(
+        (outputs * randn(*outputs.shape, seed=42).double()).sum(), [*parameters.values()]
+    )
+    return dict(zip(parameters, gradients, strict=True))
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_is_pygs(variant: str, kind: str, training: bool) -> None:
+    graph, x = GRAPHS[kind], FEATURES["dense"].dense.double()
+    ours = network(**VARIANTS[variant]).double().train(training)
+    theirs = StockResGCN.of(ours.spec).double().train(training)
+    theirs.load_weights(ours)
+    out, expected = ours(Features(x), graph), theirs(x, graph.edge_index)
+    torch.testing.assert_close(out, expected, rtol=1e-6, atol=1e-6)  # self-loops are single
+    mine, other = results(out, dict(ours.named_parameters())), results(expected, dict(theirs.named_parameters()))
+    if "temperatures" in mine:
+        for i, gradient in enumerate(mine.pop("temperatures")):
+            torch.testing.assert_close(
+                gradient, other[f"layers.{i}.conv.aggr_module.t"].squeeze(), rtol=1e-5, atol=1e-6
+            )
+    for name, gradient in mine.items():
+        want = other[theirs.names[name]]
+        torch.testing.assert_close(gradient.T if gradient.dim() == 2 else gradient, want, rtol=1e-5, atol=1e-6)
+    for name, buffer in ours.named_buffers():  # running means are counted once, although layers run twice
+        torch.testing.assert_close(buffer, theirs.get_buffer(theirs.names[name]), rtol=1e-6, atol=1e-6)
+
+
+def test_stock_pyg_takes_a_matrix_as_well() -> None:
+    graph, x = GRAPHS["directed"], FEATURES["dense"].dense
+    theirs = StockResGCN.of(network().spec).eval()
+    matrix = torch.zeros(7, 7)
+    matrix[graph.edge_index[1], graph.edge_index[0]] = 1
+    torch.testing.assert_close(theirs(x, matrix.to_sparse_csr()), theirs(x, graph.edge_index))
+
+
+def test_a_pruned_edge_has_no_influence_28_layers_deep() -> None:
+    pairs = torch.randint(0, 30, (2, 60), generator=torch.Generator().manual_seed(0))
+    graph = Graph.from_edge_index(torch.cat([pairs, pairs.flip(0)], 1), 30, directed=False)
+    bridges = (graph.edges < 15).sum(0) == 1  # between the first half of the nodes and the second
+    model, x = ResGCN(IN, HIDDEN, OUT).eval(), randn(30, IN)
+    assert model.num_layers == 28
+    other = x.clone()
+    other[15:] *= 1000
+    for cut, same in ((graph.prune(Mask(~bridges)), True), (graph, False)):
+        assert torch.equal(model(Features(x), cut)[:15], model(Features(other), cut)[:15]) == same
+    score = (~bridges).float()  # a soft mask of 0 is exactly a removed edge
+    one, two = (model(Features(each), graph, score)[:15] for each in (x, other))
+    assert torch.equal(one, two)
+    torch.testing.assert_close(one, model(Features(x), graph.prune(Mask(~bridges)))[:15], rtol=1e-5, atol=1e-6)
+
+
+def test_soft_masks_multiply_by_their_size() -> None:
+    graph, model, x = GRAPHS["undirected"], network().eval(), FEATURES["dense"]
+    score = randn(graph.num_edges, seed=8)
+    torch.testing.assert_close(model(x, graph, score), model(x, graph, score.abs()))
+
+
+def test_some_nodes_have_the_outputs_they_have_among_all() -> None:
+    pairs = torch.randint(0, 200, (2, 300), generator=torch.Generator().manual_seed(0))
+    graph = Graph.from_edge_index(torch.cat([pairs, pairs.flip(0)], 1), 200, directed=False)
+    model, x, nodes = network(num_layers=6).eval(), Features(randn(200, IN)), torch.tensor([3, 77, 199])
+    torch.testing.assert_close(model(x, graph, None, nodes), model(x, graph)[nodes])
+    hops = graph.hops(nodes, depth=6)
+    assert hops[-1].csr.num_rows == 3
+    assert hops[0] is hops[1]  # nearly all send: all do, and the graph is kept once
+    torch.testing.assert_close(
+        model(x, graph.prune(Mask(torch.arange(graph.num_edges) % 2 == 0)), None, nodes),
+        model(x, graph.prune(Mask(torch.arange(graph.num_edges) % 2 == 0)))[nodes],
+    )
+
+
+def test_dropout_is_drawn_once_for_both_passes() -> None:
+    graph, x, model = GRAPHS["undirected"], Features(randn(7, IN)), network(dropout=0.5, norm="layer").train()
+    weight = model.weight_readout
+
+    def loss() -> Tensor:
+        torch.manual_seed(3)
+        return model(x, graph).square().sum()  # type: ignore[no-any-return]
+
+    target = model.layers[0].weights[0]  # type: ignore[index]
+    (gradient,) = torch.autograd.grad(loss(), target)
+    step = torch.zeros_like(target)
+    step[0, 0] = 1e-3
+    with torch.no_grad():
+        target += step
+        above = float(loss())
+        target -= 2 * step
+        below = float(loss())
+    assert float(gradient[0, 0]) == pytest.approx((above - below) / 2e-3, rel=0.02, abs=1e-3)
+    assert weight.grad is None
+
+
+def test_for_gradients_a_layer_keeps_its_input_alone() -> None:
+    kept: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor)
+        return tensor
+
+    graph, x, model = GRAPHS["undirected"], Features(randn(7, IN)), network(num_layers=9).train()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(x, graph)
+    rows = {tensor.data_ptr() for tensor in kept if tensor.shape == (7, HIDDEN)}
+    assert len(rows) <= 9 + 2  # of each layer, of the last norm and of the read-out
+
+
+def test_what_is_recomputed_has_the_gradients_of_what_is_not() -> None:
+    def layer(x: Tensor, factor: Tensor, nothing: None) -> Tensor:
+        return (x * factor).sin()
+
+    x, factor = randn(4, 3).requires_grad_(), randn(4, 3, seed=1)  # one that needs no gradient
+    (ours,) = torch.autograd.grad(recomputed(layer, x, factor, None).sum(), x)
+    (plain,) = torch.autograd.grad(layer(x, factor, None).sum(), x)
+    assert torch.equal(ours, plain)
+
+
+def test_prunable_are_matrices_alone() -> None:
+    names = network(num_layers=2, mlp_layers=2, learn_temperature=True).prunable
+    assert names == (
+        "weight_encoder",
+        "weight_readout",
+        *(f"layers.{i}.weights.{j}" for i in range(2) for j in range(2)),
+    )
+
+
+def test_wrong_options_are_named() -> None:
+    with pytest.raises(InputError, match=r"unknown norm \(got 'group'\). Known: batch, layer"):
+        network(norm="group")
+    with pytest.raises(InputError, match=r"mlp_layers must be at least 1 \(got 0\)"):
+        network(mlp_layers=0)
+    with pytest.raises(InputError, match=r"num_layers must be at least 1 \(got 0\)"):
+        network(num_layers=0)
