@@ -79,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": {*_DATA, "models"},
     "methods": {*_DATA, "models", "training"},
     "registration": {"methods", "models", "tasks"},
-    "tickets": _LEARNING,
+    "tickets": {*_LEARNING, "report"},
     "analysis": {*_LEARNING, "tickets"},
     "runs": {*_LEARNING, "tickets", "analysis", "data", "report"},
     "judge": {*_LEARNING, "tickets", "report", "runs"},

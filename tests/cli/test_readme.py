@@ -26,7 +26,7 @@ import pytest
 from fastglt.cli import main
 from fastglt.data.named import NAMED, Named
 from fastglt.data.synthetic import SyntheticGraph
-from fastglt.kernels import tune
+from fastglt.kernels import Table, tune
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
 from fastglt.runs.series import ENGINES
@@ -122,7 +122,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     """Runs a command on a terminal of so many columns; gives its exit code and all that it printed."""
     tiny = Named(source=SyntheticGraph(nodes=120, edges=400, features=20, classes=3), about="papers", size=None)
     for name in ("cora", "citeseer", "pubmed"):
@@ -152,7 +152,10 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
             main()
         return int(stopped.value.code or 0), terminal.close()
 
-    return on_terminal
+    monkeypatch.setenv("FASTGLT_CACHE", str(place / "cache"))  # where tune leaves its table
+    Table.of_machine.cache_clear()
+    yield on_terminal
+    Table.of_machine.cache_clear()
 
 
 def lines_of(printed: str) -> list[str]:

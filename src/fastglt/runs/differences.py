@@ -46,7 +46,7 @@ def told(there: Values, here: Values) -> str:
     """What differs, each as an option with its value there and here.
 
     >>> told({"seed": 0, "model": {"hidden": 512}}, {"seed": 1, "model": {"hidden": 16}})
-    '--hidden 512 there, 16 here; --seed 0 there, 1 here'
+    '--seed 0 there, 1 here; --hidden 512 there, 16 here'
     """
     old, new = flat(there), flat(here)
     names = differing(new, old)

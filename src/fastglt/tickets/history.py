@@ -1,7 +1,7 @@
 """A search's history in a ticket file: one array for each column that changes, in the smallest type that is exact.
 
-A column is a tensor with as many entries as epochs or, where all are equal, with one. Stages are numbers, their names
-stand in the metadata. There are no times in it, so equal runs still give equal bytes.
+A column is a tensor with as many entries as epochs or, where all are equal, with one. Stages are numbers, and their
+names stand in the metadata. There are no times in it, so equal runs still give equal bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ _STAGE = "stage"
 _COLUMNS = {field.name: field.type for field in fields(EpochRecord)}
 _INTEGERS = (torch.uint8, torch.int16, torch.int32, torch.int64)
 _REALS = (torch.float32, torch.float64)
-_MOST_EPOCHS = 10**7
+_MOST_EPOCHS = 100_000  # a longer history is not kept: whoever reads a ticket must not need memory without bound
 
 
 def to_tensors(history: Sequence[EpochRecord]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The columns, and what stands in the metadata; nothing at all for no history."""
-    if not history:
+    """The columns, and what stands in the metadata; nothing at all for no history, or one without end."""
+    if not 0 < len(history) <= _MOST_EPOCHS:
         return {}, {}
     stages = list(dict.fromkeys(record.stage for record in history))
     columns = {name: [getattr(record, name) for record in history] for name in _COLUMNS}

@@ -47,9 +47,7 @@ class Ticket:
     initial_from: str  # "recipe": the model's spec gives Θ0 back; "file": it lies beside the ticket
     versions: Mapping[str, str]
     load_initial: Callable[[], Mapping[str, Tensor]] = field(repr=False)
-    history: tuple["EpochRecord", ...] = field(
-        default=(), repr=False
-    )  # of the search; empty in files of before 0.2
+    history: tuple["EpochRecord", ...] = field(default=(), repr=False)  # of the search; none in files of 0.1
     seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     @cached_property

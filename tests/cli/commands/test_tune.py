@@ -1,6 +1,7 @@
 """`fastglt tune`."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +46,12 @@ def test_prints_times_and_the_table(cli: Cli) -> None:
     out = cli("tune", "--threads", "1").out
     for part in ("kernel", "chosen", "numba", "features:"):
         assert part in out
+
+
+def test_a_busy_machine_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.04, 0.0, 0.0))
+    busy = cli("tune", "--threads", 1)
+    assert "warning: the machine is busy (load average 3.0 on 4 cores)" in busy.err
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.9, 9.0, 9.0))
+    assert "warning" not in cli("tune", "--threads", 1).err

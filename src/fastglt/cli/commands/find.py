@@ -8,6 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import HOW, RUN, WHAT
+from fastglt.cli.shared.completion import complete, methods
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.options import from_config, given, method_options
 from fastglt.cli.shared.setup import Setup
@@ -42,7 +43,9 @@ def find(
     method: Annotated[
         str,
         typer.Option(
-            help="A name from [bold]fastglt methods[/], or module:Class of your own.", rich_help_panel=WHAT
+            help="A name from [bold]fastglt methods[/], or module:Class of your own.",
+            autocompletion=complete(methods),
+            rich_help_panel=WHAT,
         ),
     ] = "fastglt",
     seed: Annotated[int, typer.Option(help="Random seed (initial weights, dropout).", rich_help_panel=WHAT)] = 0,

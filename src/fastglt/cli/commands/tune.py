@@ -1,12 +1,14 @@
 """`fastglt tune`: who serves each kernel fastest on this machine."""
 
 import json
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fastglt.report.tables import say
+from fastglt.system.terminal import warn
 
 if TYPE_CHECKING:
     from fastglt.kernels import Table
@@ -17,6 +19,8 @@ EXAMPLES = (
     "[bold]fastglt tune --show[/] (what is in use) · "
     "[bold]fastglt tune --reset[/] (back to the table that comes with fastglt)"
 )
+
+_BUSY = 0.25  # load of each core
 
 
 def tune(
@@ -53,6 +57,7 @@ def _measure(threads: int) -> "list[Measured]":
     from fastglt.kernels.tune import measure, to_table
     from fastglt.runs.experiment import use_machine
 
+    _warn_if_busy()
     use_machine(threads)
     results = []
     with Notes("measuring", quiet=False) as notes:
@@ -61,6 +66,14 @@ def _measure(threads: int) -> "list[Measured]":
             notes.tell(f"{result.kernel}, size {result.size:g}: {result.chosen}")
     say(f"kept in {to_table(results).save()}", err=True)
     return results
+
+
+def _warn_if_busy() -> None:
+    """Times that are taken while others compute choose the wrong kernels, for every later run."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > _BUSY * cores:
+        about = f"the machine is busy (load average {load:.1f} on {cores} cores), so what is measured may mislead"
+        warn(f"{about}; run `fastglt tune` again when it is idle, or `fastglt tune --reset`")
 
 
 def _print(table: "Table", results: "list[Measured]") -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fastglt.cli.shared.completion import complete, datasets, methods, models
 from fastglt.cli.shared.options import read_config
 from fastglt.runs.store import DEFAULT
 
@@ -14,6 +15,7 @@ Dataset = Annotated[
     str,
     typer.Option(
         help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
 ]
@@ -22,6 +24,7 @@ Methods = Annotated[
     typer.Option(
         help="Names from [bold]fastglt methods[/] or module:Class of your own, comma-separated; or all. Options of "
         r"one alone in brackets: fastglt,fastglt\[ramp=1,start=random].",
+        autocompletion=complete(methods, several=True),
         rich_help_panel=WHAT,
     ),
 ]
@@ -43,7 +46,11 @@ Engine = Annotated[
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
 Model = Annotated[
     str,
-    typer.Option(help="A name from [bold]fastglt models[/], or module:Class of your own.", rich_help_panel=WHAT),
+    typer.Option(
+        help="A name from [bold]fastglt models[/], or module:Class of your own.",
+        autocompletion=complete(models),
+        rich_help_panel=WHAT,
+    ),
 ]
 ModelOptions = Annotated[
     list[str] | None,

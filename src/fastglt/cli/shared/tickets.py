@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastglt.cli.shared import arguments
+from fastglt.cli.shared.completion import complete, datasets
 from fastglt.errors import InputError, MachineError
 from fastglt.system import digests, plain_json
 from fastglt.system.storage import disk_errors, read_bytes
@@ -111,7 +112,10 @@ class OwnGraph:
     dataset: Annotated[
         str | None,
         typer.Option(
-            "--dataset", "--graph", help="The ticket's graph (default: what run.json beside the ticket names)."
+            "--dataset",
+            "--graph",
+            help="The ticket's graph (default: what run.json beside the ticket names).",
+            autocompletion=complete(datasets),
         ),
     ] = None
     split_seed: OwnSplitSeed = None
