@@ -15,14 +15,16 @@ with quiet_import():
     from tests.fuzz.campaign import Tally, scratch_folder, try_files
     from tests.fuzz.subjects import SUBJECTS
 
+MOST_MEMORY = 256 * 2**20  # bytes above what there was before the first file
 ROUND = 20_000  # files, of all kinds in turn
 
 
 def main(count: int, seconds: float) -> int:
-    """The exit code is 1 if a file crashed something, or was taken for what it is not."""
+    """The exit code is 1 if a file crashed something, was taken for what it is not, or took too much memory."""
     set_threads(1)
     warnings.simplefilter("error")
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
+    deadline = began + seconds
     with tempfile.TemporaryDirectory(prefix="fastglt-fuzz-", dir=scratch_folder()) as folder:
         subjects = {}
         for number, (name, (make, _)) in enumerate(SUBJECTS.items()):
@@ -51,7 +53,12 @@ def main(count: int, seconds: float) -> int:
         print(
             f"{name:36}{tally.tried:>10,}{tally.refused:>10,}{tally.unchanged:>10,}{different}{tally.crashed:>9,}{each:>9.2f}"
         )
-    print(f"{tried:,} files; peak memory {peak_memory() / 2**20:.0f} MB, {before / 2**20:.0f} MB before the first")
+    peak = peak_memory()
+    told = f"peak memory {peak / 2**20:.0f} MB, {before / 2**20:.0f} MB before the first"
+    print(f"{tried:,} files in {time.monotonic() - began:.0f} s; {told}")
+    if peak - before > MOST_MEMORY:
+        print(f"a small file took more than {MOST_MEMORY / 2**20:.0f} MB", file=sys.stderr)
+        bad += 1
     for name, tally in tallies.items():
         for flaw in tally.flaws:
             print(f"\n{name}\n{flaw}", file=sys.stderr)

@@ -59,7 +59,8 @@ class Command:
                 if not flaws:
                     shutil.rmtree(place)
                 return done, flaws
-            if not now or "Traceback" in said or (code > 0 and not said.startswith(("failed: ", "error: "))):
+            told = any(line.startswith(("failed: ", "error: ")) for line in said.splitlines())
+            if not now or "Traceback" in said or (code > 0 and not told):
                 return done, [f"it failed with exit code {code} after {now} kills: {said[-2000:]}"]
         return done, [f"it did not end after {_STARTS} starts"]
 

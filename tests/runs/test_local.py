@@ -91,14 +91,17 @@ def test_what_a_command_that_was_killed_has_left_goes(tmp_path: Path) -> None:
     run = next(run for run in runs_of(tmp_path / "out", experiment("fastglt", 0)) if run.is_dense)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    names = (f"{run.folder.name}-{gone.pid}", f"empty-{gone.pid}", f"other-{gone.pid}", f"running-{os.getpid()}")
-    logs = [tmp_path / "logs" / f"{name}.txt" for name in names]
+    names = (run.folder.name, "empty", "finished", "other", "running")
+    processes = (*[gone.pid] * 4, os.getpid())
+    logs = [tmp_path / "logs" / f"{name}-{process}.txt" for name, process in zip(names, processes, strict=True)]
     logs[0].parent.mkdir()
+    (tmp_path / "finished").mkdir()
+    (tmp_path / "finished" / "metrics.json").touch()
     for log in logs:
         log.write_text("" if log.stem.startswith(("empty", "running")) else "boom")
     assert [outcome.reason for outcome in engine_of(tmp_path, 1).run([run])] == [""]
     left = "what another run has said may still be wanted, and the log of one that is running is"
-    assert sorted(logs[0].parent.iterdir()) == logs[2:], left
+    assert sorted(logs[0].parent.iterdir()) == logs[3:], left
 
 
 def test_every_failure_has_its_reason_and_takes_no_other_run_with_it(tmp_path: Path, own_module: OwnModule) -> None:

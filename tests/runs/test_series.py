@@ -10,6 +10,7 @@ from fastglt.errors import InputError
 from fastglt.runs.engine import Outcome
 from fastglt.runs.experiment import available_threads
 from fastglt.runs.plan import Run
+from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.series import Series, Stopped, runs_at_a_time
 from fastglt.runs.store import Store
 
@@ -74,6 +75,20 @@ def test_labels_name_tickets_and_not_folders(tmp_path: Path) -> None:
     (dense, ticket), _ = series(tmp_path, engine=Made).run([experiment()], ["random[mine]"])
     assert (dense.method, ticket.method, ticket.name) == ("dense", "random[mine]", "random[mine] g20 w50 seed 0")
     assert (ticket.folder, ticket.key, ticket.job()) == (plain.folder, plain.key, plain.job())
+
+
+def test_checkpoints_that_a_kill_has_left_beside_a_result_go(tmp_path: Path) -> None:
+    """Killed after its last file and before that, a run is finished, and nobody opens it again."""
+    runs, _ = series(tmp_path).run([experiment()])
+    for run in runs:
+        (run.folder / "checkpoint").mkdir()
+        (run.folder / "checkpoint" / "search.done").touch()
+    with RunFolder(runs[0].folder, runs[0].settings).open():  # where somebody is at work nothing is touched
+        (runs[0].folder / "checkpoint").mkdir()
+        series(tmp_path).run([experiment()])
+        assert [(run.folder / "checkpoint").exists() for run in runs] == [True, False]
+    series(tmp_path).run([experiment()])
+    assert not (runs[0].folder / "checkpoint").exists()
 
 
 def test_what_is_finished_or_in_the_store_is_taken(tmp_path: Path) -> None:

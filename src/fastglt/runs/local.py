@@ -18,6 +18,7 @@ from typing import Any
 from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.methods import lookup
 from fastglt.runs.engine import Outcome
+from fastglt.runs.folder_files import METRICS
 from fastglt.runs.plan import STOPPED, Run
 from fastglt.system.plugins import is_ours
 from fastglt.system.process import safe_path
@@ -160,11 +161,13 @@ def _begin_log(logs: Path, name: str) -> Path:
 
 
 def _remove_logs(logs: Path, name: str, *, all_of_them: bool) -> None:
-    """Remove what commands that are no more have left: empty logs, or all of them."""
+    """Remove logs of commands that are no more: all, or the empty ones and those of runs that are finished."""
     for old in logs.glob(f"{name}-*.txt"):
-        number = old.stem.rpartition("-")[2]
+        run, _, number = old.stem.rpartition("-")
+        if not number.isdecimal() or _is_alive(int(number)):
+            continue
         with contextlib.suppress(FileNotFoundError):
-            if number.isdecimal() and not _is_alive(int(number)) and (all_of_them or not old.stat().st_size):
+            if all_of_them or not old.stat().st_size or (logs.parent / run / METRICS).exists():
                 old.unlink()
 
 

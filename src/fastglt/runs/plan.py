@@ -55,6 +55,10 @@ class Run:
         """Its metrics, if it is finished."""
         return RunFolder(self.folder, self.settings).result()
 
+    def tidy(self) -> None:
+        """Remove what a kill has left beside the result of a finished run."""
+        RunFolder(self.folder, self.settings).tidy()
+
     @property
     def key(self) -> str:
         """What its result is found by in the store, whichever command made it."""

@@ -96,6 +96,12 @@ class RunFolder(Journal):
         self._refuse_foreign()
         return self._metrics()
 
+    def tidy(self) -> None:
+        """Remove the checkpoints of a finished run that was killed before it could, unless somebody is at it."""
+        if self._checkpoints.folder.exists():
+            with contextlib.suppress(MachineError), self.open():
+                pass
+
     def _table(self, values: Any) -> kernels.Table:
         try:
             return kernels.Table.from_dict(values)

@@ -96,6 +96,7 @@ class Series:
             except FastGLTError:  # its job will say what is wrong with the folder
                 continue
             if metrics is not None:
+                run.tidy()
                 store.ensure(run.entry(metrics, command=self.command))
                 found.append(Outcome(run=run, metrics=metrics))
             elif (entry := store.find(run.key)) is not None:
