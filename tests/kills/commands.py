@@ -15,6 +15,7 @@ from tests.kills.picture import differences, picture
 from tests.kills.processes import ENOUGH, Victim
 
 _STARTS = 60  # of one chain, at most
+_NEW = 5  # one start of so many is a process of its own; the others have imported everything before
 # What a kill may wait for: a phase that ends, the ticket, the metrics, the store; and not to wait for anything.
 _EVENTS = ("*.done", "*/ticket.safetensors", "*/metrics.json", "*/history.csv", "*.sqlite*", "*.part")
 
@@ -43,8 +44,8 @@ class Command:
     def chain(self, name: str, kills: int, rng: Random) -> tuple[int, list[str]]:
         """Start it until it ends, with at most so many kills; how many there were, and what was wrong then."""
         place, done = self._place(name), 0
-        for _ in range(_STARTS):
-            victim = Victim(self.words, place)
+        for start in range(_STARTS):
+            victim = Victim(self.words, place, forked=bool(start % _NEW))
             try:
                 now = self._disturb(victim, place, kills - done, rng)
                 done += now
@@ -80,7 +81,7 @@ class Command:
         alive, own = victim.alive, victim.process.pid
         others = [number for number in alive if number != own]
         deed = rng.random()
-        return [own] if not others or deed < 0.3 else alive if deed < 0.5 else [rng.choice(others)]
+        return [own] if not others or deed < 0.2 else alive if deed < 0.35 else [rng.choice(others)]
 
     def _wait(self, victim: Victim, place: Path, rng: Random) -> bool:
         """Until it is time for a kill; whether there is still somebody to be killed."""
