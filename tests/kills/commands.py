@@ -45,7 +45,7 @@ class Command:
         """Start it until it ends, with at most so many kills; how many there were, and what was wrong then."""
         place, done = self._place(name), 0
         for start in range(_STARTS):
-            victim = Victim(self.words, place, forked=bool(start % _NEW))
+            victim = Victim(self.words, place, forked=self.words[0] == "-m" and bool(start % _NEW))
             try:
                 now = self._disturb(victim, place, kills - done, rng)
                 done += now
