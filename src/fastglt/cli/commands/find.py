@@ -127,7 +127,8 @@ def find(
     else:
         from fastglt.cli.shared.tables import print_metrics
 
-        print_metrics(metrics, folder)
+        outside = [place for place in (experiment.model, experiment.task) if ":" in place]
+        print_metrics(metrics, folder, use=outside)
 
 
 def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:

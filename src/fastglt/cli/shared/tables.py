@@ -37,8 +37,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
-    """Dense against ticket; then the outcome in words, where all of it is, and what to do next."""
+def print_metrics(metrics: Mapping[str, Any], folder: Path, *, use: Sequence[str] = ()) -> None:
+    """Dense against ticket; then the outcome in words, where all of it is, and what to do next.
+
+    `use` names the classes from outside that the next command has to be told of.
+    """
     twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
     kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
     title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
@@ -66,7 +69,7 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
     for line in (*outcome_lines(metrics), hint(metrics)):
         if line:
             print_text(line, console)
-    tell_next(metrics, folder, console)
+    tell_next(metrics, folder, console, use=use)
 
 
 def percent(value: float | None) -> str:
