@@ -107,7 +107,7 @@ def find_ticket(
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
         prunable: The names of the parameters to prune, of a PyG model (default: every weight matrix).
         distill: The weight of a teacher in the loss: the dense network is trained first, and what it says about all
-            nodes teaches the search and the ticket alone (default: no teacher).
+            nodes teaches the search and the retrained ticket (default: no teacher).
         device: cpu, cuda, ….
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
