@@ -125,7 +125,15 @@ def browser() -> Iterator[Browser]:
     to_read, to_write = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(prefix="fastglt-chromium-", ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{to_write[0]} 4>&{to_read[1]}', "sh", found, *FLAGS, f"--user-data-dir={profile}"],
+            [
+                "sh",
+                "-c",
+                f'exec "$@" 3<&{to_write[0]} 4>&{to_read[1]}',
+                "sh",
+                found,
+                *FLAGS,
+                f"--user-data-dir={profile}",
+            ],
             pass_fds=(to_write[0], to_read[1]),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Finished runs as pages and figures: what was found, in pictures and tables that need no network to be looked at."""
+"""Finished runs as pages and figures: what was found, in pictures and tables that need no network."""
 
 from fastglt.pages.material import Material, gather
 from fastglt.pages.page import report_page

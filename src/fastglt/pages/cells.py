@@ -1,10 +1,11 @@
 """From finished runs to cells: tickets of one setting over all their seeds, each beside its dense twin.
 
-A store has tickets and dense twins as rows of their own, whichever command made them. A twin belongs to every ticket
-with which it shares graph, split, network, seed, machine, epochs and recipe.
+A store has tickets and dense twins as rows of their own, whichever command made them. A twin belongs to every
+ticket with which it shares graph, split, network, seed, machine, epochs and recipe.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -104,7 +105,9 @@ def _cell(runs: list[Cell]) -> Cell:
         "mean": {name: mean(found) for name, found in values.items()},
         "std": {name: deviation(found) for name, found in values.items()},
         "verdicts": {score: verdict_of(judged, score) for score in ("search", "isolated")},
-        "verdicts_distilled": {s: verdict_of(judged, s, DISTILLED) for s in ("search", "isolated")} if distilled else {},
+        "verdicts_distilled": {s: verdict_of(judged, s, DISTILLED) for s in ("search", "isolated")}
+        if distilled
+        else {},
         "runs": runs,
     }
 
@@ -127,11 +130,13 @@ def _rounds(found: Any) -> list[Row]:
     """The rounds of an iterative method, those that have what a curve needs."""
     names = ("graph_sparsity", "weight_sparsity", "search_test")
     rounds = found if isinstance(found, list) else []
-    return [one for one in rounds if isinstance(one, Mapping) and all(_number(one.get(n)) is not None for n in names)]
+    return [
+        one for one in rounds if isinstance(one, Mapping) and all(_number(one.get(n)) is not None for n in names)
+    ]
 
 
 def _number(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
     return float(value) if fits else None
 
 

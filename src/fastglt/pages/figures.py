@@ -24,9 +24,11 @@ def panels(cells: Sequence[Cell]) -> list[Panel]:
 
 
 def verdicts(name: str, cells: Sequence[Cell]) -> Iterator[Picture]:
-    """Ticket minus dense with its interval, for all cells that have a dense twin; the sparsest are left out first."""
+    """Ticket minus dense with its interval, for the cells that have a dense twin."""
     rows, judged = [], [cell for cell in cells if any(cell["verdicts"].values())]
-    judged = sorted(judged, key=lambda cell: (str(cell["label"]), cell["graph_sparsity"] or 0, cell["weight_sparsity"] or 0))
+    judged = sorted(
+        judged, key=lambda cell: (str(cell["label"]), cell["graph_sparsity"] or 0, cell["weight_sparsity"] or 0)
+    )
     for cell in judged[:_MOST_ROWS]:
         for score, title in SCORES.items():
             verdict = cell["verdicts"][score]

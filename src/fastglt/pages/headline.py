@@ -23,7 +23,7 @@ class Headline:
 
 
 def headline(cells: Sequence[Cell]) -> Headline:
-    """The sparsest tickets that win, or come nearest to it, in the words of their verdict.
+    """The sparsest tickets that pass, or else those nearest to dense, in the words of their verdict.
 
     A ticket that was retrained alone counts before one at the end of its search, several seeds before one.
     """
@@ -58,7 +58,8 @@ def _is_file(path: str) -> bool:
 def _rank(cell: Cell, score: str) -> tuple[Any, ...]:
     verdict = cell["verdicts"][score]
     sparsity = (cell["graph_sparsity"] or 0) + (cell["weight_sparsity"] or 0)
-    return verdict["n"] < 2, _ORDER.index(verdict["outcome"]), -sparsity, -verdict["n"]
+    merit = sparsity if verdict["non_inferior"] else verdict["difference"]
+    return verdict["n"] < 2, _ORDER.index(verdict["outcome"]), -merit, -verdict["n"]
 
 
 def _subject(cell: Cell) -> str:
@@ -74,6 +75,6 @@ def _chosen_among(count: int) -> str:
     if count == 1:
         return ""
     return (
-        f"Chosen from {count} settings after all of them were seen: the sparsest among those that did best. The "
-        "best of many is flattered by chance; all of them are below."
+        f"Chosen from {count} settings after all of them were seen: the sparsest that passes its test, or else the "
+        "nearest to dense. The best of many is flattered by chance; all of them are below."
     )

@@ -17,6 +17,7 @@ _DRAWING = 560  # of a graph, which grows and shrinks with the window
 _NAMES = {colour: f"c{place}" for place, colour in enumerate(DARK)}  # of CSS variables
 _COLOUR = re.compile("|".join(DARK))
 _REFERENCE = re.compile(r'(id="|url\(#)((?:clip|gradient)[\w-]*)')
+_ROLE = re.compile(r' (?:role="graphics-\w+"|aria-roledescription="[^"]*")')
 _MOST_DATA = 5000  # rows that go along with a chart
 
 
@@ -56,8 +57,11 @@ def figure(picture: Picture, number: int, *, zoomable: bool = False) -> str:
 
 
 def inline_svg(picture: Picture, prefix: str, width: int) -> str:
-    """A drawing whose colours follow the page, and whose names are its own."""
-    drawn = picture.svg(width=width, title=False, paper=None)
+    """A drawing whose colours follow the page, and whose names are its own.
+
+    It is one image with a description; what each of its marks stands for is shown beside the pointer.
+    """
+    drawn = _ROLE.sub("", picture.svg(width=width, title=False, paper=None)).replace(" aria-label=", " data-tip=")
     drawn = _COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]},{match[0]})", drawn)
     drawn = _REFERENCE.sub(lambda match: f"{match[1]}{prefix}-{match[2]}", drawn)
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{text(picture.title)}. {text(picture.text)}" ', 1)
@@ -103,8 +107,8 @@ def table(shown: PageTable) -> str:
     many = len(shown.rows) > 12
     find = '<label class="find">Show rows with <input type="search" data-find></label>' if many else ""
     return (
-        f'<div class="table" data-name="{text(shown.name)}"><p class="tools"><button type="button" data-save="table">'
-        f"Save table (CSV)</button>{find}</p>"
+        f'<div class="table" data-name="{text(shown.name)}"><p class="tools">'
+        f'<button type="button" data-save="table">Save table (CSV)</button>{find}</p>'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{text(shown.title)}"><table><caption>'
         f"{text(shown.title)}</caption><thead><tr>{heads}</tr></thead><tbody>\n{body}</tbody></table></div>{note}</div>\n"
     )
@@ -120,7 +124,7 @@ _ZOOM = (
     '<p class="tools"><label><input type="checkbox" data-show="kept" checked> kept edges</label>'
     '<label><input type="checkbox" data-show="pruned" checked> pruned edges</label>'
     '<label><input type="checkbox" data-show="nodes" checked> nodes</label>'
-    '<button type="button" data-zoom="0.8" aria-label="Zoom in">+</button>'
-    '<button type="button" data-zoom="1.25" aria-label="Zoom out">−</button>'
+    '<button type="button" data-zoom="0.8">Zoom in</button>'
+    '<button type="button" data-zoom="1.25">Zoom out</button>'
     '<button type="button" data-zoom="0">Whole</button></p>'
 )

@@ -43,7 +43,9 @@ def gather(places: Iterable[Path]) -> Material:
 def _read(place: Path, notes: list[str]) -> Iterator[Row]:
     with disk_errors(place, "read"):
         if not place.exists():
-            raise InputError(f"runs must be in a store, a folder or a ticket file (got '{place}', which is not there)")
+            raise InputError(
+                f"runs must be in a store, a folder or a ticket file (got '{place}', which is not there)"
+            )
         if place.is_file() and place.suffix == ".safetensors":
             yield _ticket_row(place)
         elif place.is_file():

@@ -56,7 +56,9 @@ class OneTicket:
             name, directed = origin.dataset, origin.directed
         name = self.settings.get("dataset") if name is None else name
         if not isinstance(name, str):
-            raise InputError(f"the ticket's graph must be named (got no run.json beside '{self.path}'); pass --dataset")
+            raise InputError(
+                f"the ticket's graph must be named (got no run.json beside '{self.path}'); pass --dataset"
+            )
         return load(name, root=self.data_root, split_seed=split, directed=directed)
 
     @cached_property
@@ -91,7 +93,11 @@ class OneTicket:
         sides = {"before": found.degree_before, "after": found.degree_after}
         yield masks.degrees(_degree_rows(sides), title=f"{self.name}: neighbours of a node")
         if found.homophily is not None:
-            shares = {"all, before": found.homophily.whole, "kept": found.homophily.kept, "pruned": found.homophily.pruned}
+            shares = {
+                "all, before": found.homophily.whole,
+                "kept": found.homophily.kept,
+                "pruned": found.homophily.pruned,
+            }
             rows = [{"edges": name, "share": 100 * share} for name, share in shares.items() if share is not None]
             if rows:
                 yield masks.homophily(rows, title=f"{self.name}: edges within a class")
@@ -129,8 +135,9 @@ class OneTicket:
     def _classes(self) -> Any:
         """One whole number for each node, or None where labels are something else."""
         labels = self.dataset.tensors.get("y")
-        fits = labels is not None and labels.dim() == 1 and not labels.is_floating_point()
-        return labels if fits and len(labels) == self.task.graph.num_nodes else None
+        if labels is None or labels.is_floating_point() or labels.shape != (self.task.graph.num_nodes,):
+            return None
+        return labels
 
     @property
     def _groups(self) -> list[str] | None:

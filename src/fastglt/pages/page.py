@@ -104,7 +104,7 @@ def as_html(report: Report) -> str:
     """The page."""
     script, style = _asset("page.js"), _asset("page.css") + html.colour_rules()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
     links = "".join(f'<li><a href="#{part.name}">{html.text(part.title)}</a></li>' for part in report.sections)
     body = _sections(report.sections)
     notes = "".join(f"<li>{html.text(note)}</li>" for note in report.notes)
@@ -165,11 +165,13 @@ _SPARSITY = (
     "leaves, retrained alone is the ticket trained from its initial weights."
 )
 _VERDICTS = (
-    "Ticket minus dense, paired by seed, with the confidence interval of the difference. A ticket is shown to be no "
-    "worse than the margin where its whole interval lies right of the dashed line."
+    "Ticket minus dense, paired by seed, with the confidence interval of the difference. A ticket is shown to be "
+    "no worse than the margin where its whole interval lies right of the dashed line."
 )
 _METHODS = "Methods at equal sparsities, budgets and seeds; lines are one standard deviation."
-_FRONT = "Nobody on the dashed line is beaten by another that is both cheaper and better. MACs are those really needed."
+_FRONT = (
+    "Nobody on the dashed line is beaten by another that is both cheaper and better. MACs are those really needed."
+)
 _GRAPH = "Of the ticket named above. Arrow keys move, + and − zoom while the drawing has the focus."
 _EFFECTS = "By the labels of all nodes, test nodes included: looked at here, never pruned by."
 _TRAINING = "Scores while the search went on. A cut drops elements, a swap drops some and regrows others."

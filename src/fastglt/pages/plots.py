@@ -32,7 +32,9 @@ PLOTS = {
     "front": Plot("score against multiplications, with the Pareto front", of_cells=figures.fronts),
     "training": Plot("a search's scores, cuts and swaps", of_ticket=OneTicket.training),
     "graph": Plot("the graph with kept and pruned edges", of_ticket=OneTicket.graph),
-    "effects": Plot("neighbours of a node, and edges within a class, before and after", of_ticket=OneTicket.effects),
+    "effects": Plot(
+        "neighbours of a node, and edges within a class, before and after", of_ticket=OneTicket.effects
+    ),
     "cost": Plot("multiplications by layer, dense beside ticket", of_ticket=OneTicket.cost),
 }
 

@@ -46,13 +46,17 @@ def run_table(rows: Sequence[Row]) -> PageTable:
         title="Every run",
         headings=(*headings, "dense", *SCORES.values(), "seconds"),
         rows=[_run_row(row) for row in shown],
-        note=f"The newest {len(shown):,}; {left:,} older ones are left out, `fastglt runs` has them." if left else "",
+        note=f"The newest {len(shown):,}; {left:,} older ones are left out, `fastglt runs` has them."
+        if left
+        else "",
     )
 
 
 def _cell_row(cell: Cell) -> list[Entry]:
     mean, std = cell["mean"], cell["std"]
-    scored = [(mean_and_deviation(mean[f"{s}_test"], std[f"{s}_test"]), mean[f"{s}_test"]) for s in ("dense", *SCORES)]
+    scored = [
+        (mean_and_deviation(mean[f"{s}_test"], std[f"{s}_test"]), mean[f"{s}_test"]) for s in ("dense", *SCORES)
+    ]
     alone = cell["verdicts"]["isolated"]
     return [
         *(_text(cell[name]) for name in ("label", "dataset", "model")),

@@ -11,7 +11,7 @@ from fastglt.report.tables import say
 from fastglt.system.terminal import warn
 
 EXAMPLES = (
-    "Examples: [bold]fastglt report[/] (all recorded runs) · [bold]fastglt report runs/a --out a.html[/] (one run) · "
+    "Examples: [bold]fastglt report[/] (all runs) · [bold]fastglt report runs/a --out a.html[/] (one run) · "
     "[bold]fastglt report runs/compare-cora-gcn lab.sqlite --out both.html[/] (several places)"
 )
 Places = Annotated[
@@ -23,9 +23,7 @@ Places = Annotated[
 ]
 OwnDataset = Annotated[
     str | None,
-    typer.Option(
-        help="The ticket's graph (default: what its run names).", autocompletion=complete(datasets)
-    ),
+    typer.Option(help="The ticket's graph (default: what its run names).", autocompletion=complete(datasets)),
 ]
 
 

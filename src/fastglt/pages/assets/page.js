@@ -77,8 +77,8 @@
   // What a mark stands for, beside the pointer.
   const tip = document.getElementById("tip");
   document.addEventListener("pointermove", (event) => {
-    const mark = event.target.closest("figure svg [aria-label]:not(.role-axis):not(.role-legend)");
-    const told = mark && mark.localName !== "svg" ? mark.getAttribute("aria-label") : "";
+    const mark = event.target.closest("figure svg [data-tip]:not(.role-axis):not(.role-legend)");
+    const told = mark ? mark.dataset.tip : "";
     tip.hidden = !told;
     if (!told) return;
     tip.textContent = told;

@@ -1,4 +1,4 @@
-"""Charts of plain values: each function takes rows and gives a `Picture`. Drawing needs the extra `fastglt[report]`."""
+"""Charts of plain values: functions take rows and give a `Picture`. Drawing needs the extra `fastglt[report]`."""
 
 from fastglt.report.charts.picture import Picture
 

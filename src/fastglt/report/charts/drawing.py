@@ -1,4 +1,4 @@
-"""Where the nodes of a graph are drawn: a part of it that is small enough to be looked at, and places for its nodes."""
+"""A graph as a drawing: a part of it that is small enough to be looked at, and places for its nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,8 +48,12 @@ class Drawn:
             {**_ends(nodes[source], nodes[target]), "kept": bool(stays)}
             for (source, target), stays in zip(edges.T, kept, strict=True)
         ]
-        part = "" if len(chosen) == self.nodes else f" A part of the graph: {len(chosen):,} of {self.nodes:,} nodes."
-        text = f"{int(kept.sum()):,} kept and {int((~kept).sum()):,} pruned edges between {len(chosen):,} nodes.{part}"
+        part = (
+            "" if len(chosen) == self.nodes else f" A part of the graph: {len(chosen):,} of {self.nodes:,} nodes."
+        )
+        text = (
+            f"{int(kept.sum()):,} kept and {int((~kept).sum()):,} pruned edges between {len(chosen):,} nodes.{part}"
+        )
         return network_drawing(nodes, lines, title=title, text=text)
 
     def _group(self, node: int) -> str:

@@ -36,7 +36,12 @@ def homophily(rows: Sequence[Row], *, title: str) -> Picture:
     names = [row["edges"] for row in rows]
     told = "; ".join(f"{row['edges']} {row['share']:.1f} %" for row in rows)
     bar = {"y": {"field": "edges", "type": "nominal", "sort": names, "title": None}}
-    x = {"field": "share", "type": "quantitative", "title": "edges within a class, %", "scale": {"domain": [0, 100]}}
+    x = {
+        "field": "share",
+        "type": "quantitative",
+        "title": "edges within a class, %",
+        "scale": {"domain": [0, 100]},
+    }
     return Picture(
         title=title,
         text=f"Edges between two nodes of one class: {told}.",
@@ -49,7 +54,10 @@ def homophily(rows: Sequence[Row], *, title: str) -> Picture:
                     "encoding": {
                         **bar,
                         "x": x,
-                        "color": {**_fixed("edges", dict(zip(names, (SOFT, BLUE, ORANGE), strict=False))), "legend": None},
+                        "color": {
+                            **_fixed("edges", dict(zip(names, (SOFT, BLUE, ORANGE), strict=False))),
+                            "legend": None,
+                        },
                         "description": {"field": "about"},
                     },
                 },
@@ -71,7 +79,7 @@ def cost_by_layer(rows: Sequence[Row], *, title: str) -> Picture:
     ]
     return Picture(
         title=title,
-        text=f"MACs by operation, in millions: {totals['dense']:,.2f} dense, {totals['ticket']:,.2f} for the ticket.",
+        text=f"Million MACs by operation: {totals['dense']:,.2f} dense, {totals['ticket']:,.2f} for the ticket.",
         spec={
             "height": 46 * len(names),
             "data": {"values": values},
@@ -90,8 +98,8 @@ def cost_by_layer(rows: Sequence[Row], *, title: str) -> Picture:
 def network_drawing(nodes: Sequence[Row], edges: Sequence[Row], *, title: str, text: str) -> Picture:
     """A graph with its kept and pruned edges.
 
-    Nodes have x, y, group and about; edges have x, y, x2, y2 and kept. The groups of marks are named kept, pruned and
-    nodes, by which a page can hide them.
+    Nodes have x, y, group and about; edges have x, y, x2, y2 and kept. The groups of marks are named kept, pruned
+    and nodes, by which a page can hide them.
     """
     groups = sorted({str(node["group"]) for node in nodes})
     hidden: Spec = {"axis": None, "scale": {"domain": [0, 1]}}

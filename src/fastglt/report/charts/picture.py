@@ -1,7 +1,7 @@
 """A chart that can be shown, saved and put into a page: a Vega-Lite description, and what it says in words."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +21,7 @@ _LABELS = 70  # what labels take beside a panel
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A chart. In a notebook it shows itself; `save` writes it as SVG, PNG, PDF, or as its Vega-Lite description."""
+    """A chart. In a notebook it shows itself; `save` writes it as SVG, PNG, PDF, or as Vega-Lite's JSON."""
 
     title: str
     text: str  # what it shows, for those who do not see it
@@ -53,10 +53,10 @@ class Picture:
             return
         svg = self.svg(dark=dark, width=width)
         convert = _vl_convert()
-        contents = {
+        contents: dict[str, Callable[[], bytes]] = {
             ".svg": svg.encode,
-            ".png": lambda: convert.svg_to_png(svg, scale=scale),
-            ".pdf": lambda: convert.svg_to_pdf(svg),
+            ".png": lambda: bytes(convert.svg_to_png(svg, scale=scale)),
+            ".pdf": lambda: bytes(convert.svg_to_pdf(svg)),
         }
         write_atomically(place, contents[ending]())
 

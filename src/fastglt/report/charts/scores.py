@@ -30,8 +30,8 @@ def intervals(rows: Sequence[Row], *, margin: float, confidence: float, title: s
     x = {"type": "quantitative", "title": "ticket minus dense, points", "scale": {"domain": _domain(rows, margin)}}
     return Picture(
         title=title,
-        text=f"Ticket minus dense in points with {confidence:g} % intervals, {len(labels)} settings. The dashed line is "
-        f"the margin, {margin:g} below dense. Intervals may go on beyond the chart.",
+        text=f"Ticket minus dense in points with {confidence:g} % intervals, {len(labels)} settings. The dashed "
+        f"line is the margin, {margin:g} below dense. Intervals may go on beyond the chart.",
         spec={
             "height": max(90, _ROW_HEIGHT * len(labels)),
             "data": _data(rows),
@@ -52,9 +52,7 @@ def intervals(rows: Sequence[Row], *, margin: float, confidence: float, title: s
     )
 
 
-def over_sparsity(
-    rows: Sequence[Row], *, dense: Row | None, removed: str, metric: str, title: str
-) -> Picture:
+def over_sparsity(rows: Sequence[Row], *, dense: Row | None, removed: str, metric: str, title: str) -> Picture:
     """Mean scores over sparsity with a band of one standard deviation, a line for each `method`.
 
     Rows have method, sparsity, mean, low, high (None for one seed) and about; `dense` has mean, low and high.
@@ -71,7 +69,10 @@ def over_sparsity(
             "mark": {"type": "area", "opacity": 0.16, "aria": False},
             "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
         },
-        {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {**shared, "y": {**y, "field": "mean"}}},
+        {
+            "mark": {"type": "line", "strokeWidth": 2, "aria": False},
+            "encoding": {**shared, "y": {**y, "field": "mean"}},
+        },
         {
             "mark": points,
             "encoding": {
@@ -84,7 +85,7 @@ def over_sparsity(
     ]
     return Picture(
         title=title,
-        text=f"{metric.capitalize()} over {removed} removed for {_listed(methods)}; bands are one standard deviation"
+        text=f"{metric.capitalize()} over {removed} removed for {_listed(methods)}; bands: one standard deviation"
         + ("." if dense is None else f"; the grey line is the dense network, {dense['mean']:.2f} %."),
         spec={"height": 280, "data": _data(rows), "layer": layers},
     )
@@ -173,13 +174,17 @@ def on_front(points: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def _dense_layers(dense: Row, y: Spec) -> list[Spec]:
-    band = [] if dense["low"] is None else [
-        {
-            "data": {"values": [{"low": dense["low"], "high": dense["high"]}]},
-            "mark": {"type": "rect", "color": SOFT, "opacity": 0.14, "aria": False},
-            "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        }
-    ]
+    band = (
+        []
+        if dense["low"] is None
+        else [
+            {
+                "data": {"values": [{"low": dense["low"], "high": dense["high"]}]},
+                "mark": {"type": "rect", "color": SOFT, "opacity": 0.14, "aria": False},
+                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            }
+        ]
+    )
     line = {
         "data": {"values": [{"mean": dense["mean"], "about": f"dense {dense['mean']:.2f} %"}]},
         "mark": {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [2, 2]},

@@ -5,7 +5,7 @@ Each colour has a partner for dark pages. Whoever shows a chart in a page replac
 
 from typing import Any
 
-DARK = {  # of each colour, its partner on a dark page; all pairs differ from their paper by a contrast of 4.5 or more
+DARK = {  # of each colour, its partner on a dark page
     "#1c2024": "#e6e8ea",  # ink
     "#59616a": "#a3abb3",  # soft ink
     "#dfe3e8": "#343a41",  # lines of a grid

@@ -25,7 +25,11 @@ def training_curves(history: Sequence[Record], *, metric: str, title: str) -> Pi
         text=f"{len(history)} epochs: {metric} on validation and test nodes; {_counted(marks)}; at the end "
         f"{100 - 100 * last['graph_sparsity']:.1f} % of edges and {100 - 100 * last['weight_sparsity']:.1f} % of "
         "weights are kept.",
-        spec={"vconcat": parts, "spacing": 14, "resolve": {"scale": dict.fromkeys(("color", "strokeDash"), "independent")}},
+        spec={
+            "vconcat": parts,
+            "spacing": 14,
+            "resolve": {"scale": dict.fromkeys(("color", "strokeDash"), "independent")},
+        },
     )
 
 
