@@ -33,7 +33,8 @@ def measure(
     compiled as the ticket is (the rest is what pruning gives), and PyG's, the faster of its two ways to hold a
     graph. `source` tells a process of its own how to load the dataset.
     """
-    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"]).to(source["device"])
+    metric, options = ticket.config["metric"], ticket.task_options
+    task = ticket.task.from_tensors(dataset.tensors, metric=metric, **options).to(source["device"])
     note("compiling")
     predictor = compile_for(ticket, task.graph, task.x)
     dense = build(dict(ticket.model)).to(source["device"]).eval()

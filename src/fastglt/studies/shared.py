@@ -27,6 +27,7 @@ class StudySettings(TypedDict, total=False):
     """What `fastglt.compare` and `fastglt.extreme` both take besides methods, sparsities and seeds."""
 
     task: str
+    task_options: Mapping[str, Any] | None
     metric: str | None
     model: str
     model_options: Mapping[str, Any] | None
@@ -56,6 +57,7 @@ class Study:
     dataset: Place
     methods: str | Sequence[str]
     task: str = DEFAULT_TASK
+    task_options: Mapping[str, Any] | None = None
     metric: str | None = None
     model: str = "gcn"
     model_options: Mapping[str, Any] | None = None
@@ -129,6 +131,7 @@ class Study:
         return build_experiment(
             dataset=str(self.dataset),
             task=self.task,
+            task_options=dict(self.task_options or {}),
             metric=self.metric,
             model=self.model,
             model_options=dict(self.model_options or {}),

@@ -62,6 +62,16 @@ def model_options(model: str, texts: Sequence[str]) -> dict[str, Any]:
     return read_options(lookup(model), split_options(texts, "--model-option"))
 
 
+def task_options(task: str, texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--task-option NAME=VALUE`` says, in the task's own types."""
+    if not texts:
+        return {}
+    from fastglt.tasks import lookup
+    from fastglt.tasks.options import read_options
+
+    return read_options(lookup(task), split_options(texts, "--task-option"))
+
+
 def split_options(texts: Sequence[str], flag: str = "--option") -> dict[str, str]:
     """Names and values of ``NAME=VALUE``; a dash in a name is as good as an underscore.
 
