@@ -1,9 +1,9 @@
 """The files of a dataset in OGB's layout, from the folder that OGB unpacks or from the zip that it downloads.
 
 ``raw/*.csv.gz`` are tables of numbers without a head: edge, num-node-list, num-edge-list and, as a set has them,
-node-feat, node-label, edge-feat, node_species, edge_weight, …; ``split/<name>/`` has the parts of the official split as
-``csv.gz`` or ``pt``. Node sets (`fastglt.data.ogb`) and link sets share this reader: `OGBFiles.at`, `kind`, `counts`,
-`table`, `edges`, `split_folder`, `split_nodes` and `pickled`. Nothing is written, and no code in a file is run.
+node-feat, node-label, edge-feat, node_species, edge_weight, …; ``split/<name>/`` has the official split's parts as
+``csv.gz`` or ``pt``. Node sets (`fastglt.data.ogb`) and link sets share this reader: `OGBFiles.at`, `kind`,
+`counts`, `table`, `edges`, `split_folder`, `split_nodes`, `pickled`. Nothing is written, no code in a file is run.
 
 Every flaw is an `InputError` of one line: the place, the file, the rule, what it got, what to do.
 """
@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastglt.data.base import Ints
+from fastglt.data.base import Ints, distinct
 from fastglt.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -90,14 +90,14 @@ class OGBFiles:
         ):
             found = self._numbers(file, _lines(text), np.dtype(dtype), most)
         if columns is not None and found.size and found.shape[1] != columns:
-            raise self._wrong(file, f"must have {columns} columns", str(found.shape[1]))
+            raise self.wrong(file, f"must have {columns} columns", str(found.shape[1]))
         found = found if found.size else found.reshape(0, columns or 0)
         if rows is not None and len(found) != rows:
             got = "more" if len(found) > rows else f"{len(found):,}"
-            raise self._wrong(file, f"must have {rows:,} rows, as num-node-list and num-edge-list say", got)
+            raise self.wrong(file, f"must have {rows:,} rows, as num-node-list and num-edge-list say", got)
         if found.dtype.kind == "f" and bool(np.isinf(found).any()):
             row, column = np.argwhere(np.isinf(found))[0]
-            raise self._wrong(
+            raise self.wrong(
                 file, "must have finite numbers", f"{found[row, column]} in row {row}, column {column}"
             )
         return found
@@ -114,7 +114,7 @@ class OGBFiles:
                 raise
             what = "whole numbers" if dtype.kind == "i" else "numbers"
             got = str(error.__cause__ or error).partition(";")[0].rstrip(".")
-            raise self._wrong(file, f"must be a table of {what}, in rows of one length", got) from None
+            raise self.wrong(file, f"must be a table of {what}, in rows of one length", got) from None
 
     @cached_property
     def counts(self) -> tuple[int, int]:
@@ -124,7 +124,7 @@ class OGBFiles:
         for file in ("raw/num-node-list.csv.gz", "raw/num-edge-list.csv.gz"):
             numbers = self.table(file, np.int64, columns=1).ravel()
             if len(numbers) != 1 or numbers[0] < 0:
-                raise self._wrong(file, "must have one number, that of one graph", str(numbers[:4].tolist()))
+                raise self.wrong(file, "must have one number, that of one graph", str(numbers[:4].tolist()))
             found.append(int(numbers[0]))
         return found[0], found[1]
 
@@ -141,7 +141,7 @@ class OGBFiles:
         if len(wrong):
             row = int(wrong[0][0])
             got = f"{ids[tuple(wrong[0])]} in row {row}"
-            raise self._wrong(file, f"must have node numbers from 0 to {nodes - 1}", got)
+            raise self.wrong(file, f"must have node numbers from 0 to {nodes - 1}", got)
 
     @cached_property
     def split_folder(self) -> str:
@@ -161,12 +161,13 @@ class OGBFiles:
         file = f"{self.split_folder}/{part}.csv.gz"
         found = self.table(file, np.int64, columns=1).ravel()
         self.check_ids(file, found, nodes)
-        if len(np.unique(found)) != len(found):
-            raise self._wrong(file, "must name each node once", f"{len(found) - len(np.unique(found)):,} repeats")
+        repeats = len(found) - len(distinct(found))
+        if repeats:
+            raise self.wrong(file, "must name each node once", f"{repeats:,} repeats")
         return found
 
     def pickled(self, file: str) -> dict[str, Array]:
-        """The arrays of a ``pt`` file by name. It is read without running code: anything but plain arrays is refused."""
+        """The arrays of a ``pt`` file by name, read without running code: all but plain arrays is refused."""
         import torch
 
         self.require(file)
@@ -178,9 +179,9 @@ class OGBFiles:
                 raise
             except Exception as error:  # a damaged file can fail in any way
                 reason = " ".join(str(error).split())[:200]
-                raise self._wrong(file, "must hold plain arrays", reason) from None
+                raise self.wrong(file, "must hold plain arrays", reason) from None
         if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-            raise self._wrong(file, "must hold arrays by name", type(found).__name__)
+            raise self.wrong(file, "must hold arrays by name", type(found).__name__)
         return {name: np.asarray(value) for name, value in found.items()}
 
     @contextmanager
@@ -192,7 +193,8 @@ class OGBFiles:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.inside + file) as packed:
                 yield packed
 
-    def _wrong(self, file: str, rule: str, got: str) -> InputError:
+    def wrong(self, file: str, rule: str, got: str) -> InputError:
+        """What is to be raised for a file that breaks a rule."""
         return InputError(f"{self.path}: {file} {rule} (got {got}); {FRESH}")
 
 
