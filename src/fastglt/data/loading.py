@@ -8,6 +8,7 @@ from pathlib import Path
 from fastglt.data.base import Dataset
 from fastglt.data.files import load_file
 from fastglt.data.named import NAMED, data_root
+from fastglt.data.ogb import split_recipe
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
 from fastglt.system.process import is_out_of_memory
@@ -55,6 +56,7 @@ def is_path(name: str) -> bool:
     """Whether a name stands for a user's file or folder, and for no graph with a name or a recipe."""
     if name.lower() in NAMED or name.partition(":")[0].lower() == "synthetic":
         return False
+    name, _ = split_recipe(name)
     separators = [sep for sep in (os.sep, os.altsep) if sep]
-    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv"))
+    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv", ".zip"))
     return looks_like_one or os.path.exists(name)

@@ -10,6 +10,7 @@ from typing import Protocol
 from fastglt.data.archives import gnn_benchmark, tolokers
 from fastglt.data.base import Parts
 from fastglt.data.digits import Digits
+from fastglt.data.ogb import ARXIV, PROTEINS, PROTEINS_AND_SPECIES
 from fastglt.data.planetoid import planetoid
 from fastglt.data.synthetic import SyntheticGraph
 
@@ -45,7 +46,7 @@ class CatalogueRow:
     features: int | None
     classes: int | None
     metric: str
-    where: str  # "built in", "in <root>", "in cache" or "would be downloaded"
+    where: str  # "built in", "in <root>", "in cache", "would be downloaded" or "not at hand"
 
 
 NAMED: dict[str, Named] = {
@@ -93,6 +94,23 @@ NAMED: dict[str, Named] = {
         source=tolokers(),
         about="crowd workers who shared a task; who was banned?",
         size=(11758, 519000, 10, 2),
+        metric="roc_auc",
+    ),
+    "ogbn-arxiv": Named(
+        source=ARXIV,
+        about="OGB: arXiv's computer-science papers and their citations, split by year",
+        size=(169343, 1157799, 128, 40),
+    ),
+    "ogbn-proteins": Named(
+        source=PROTEINS,
+        about="OGB: proteins that work together; which of 112 functions has each?",
+        size=(132534, 39561252, 8, 112),
+        metric="roc_auc",
+    ),
+    "ogbn-proteins:species": Named(
+        source=PROTEINS_AND_SPECIES,
+        about="the same with each protein's species as features",
+        size=(132534, 39561252, 16, 112),
         metric="roc_auc",
     ),
     "synthetic": Named(

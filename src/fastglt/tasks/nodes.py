@@ -58,14 +58,15 @@ class NodeTask(Task):
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None, **options: Any) -> Self:
-        """The task from x, y, edge_index, masks and, if given, edge_weight by name, without PyG.
+        """The task from x, y, edge_index, masks and, if given, edge_weight and edge_attr by name, without PyG.
 
         x may be sparse as in `Features`.
         """
-        source, weight = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0]), tensors.get("edge_weight")
+        source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
+        values = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
 
         def graph() -> Graph:
-            return Graph.from_edge_index(source.edge_index, source.num_nodes, edge_weight=weight)
+            return Graph.from_edge_index(source.edge_index, source.num_nodes, **values)
 
         return cls._prepare(source, graph, metric, options)
 
