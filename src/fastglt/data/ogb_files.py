@@ -220,7 +220,9 @@ def _numpy_parts() -> list[Any]:
     """What an array of numpy's is made of in a ``pt`` file: values, and nothing that acts."""
     multiarray = np.core.multiarray if np.lib.NumpyVersion(np.__version__) < "2.0.0" else np._core.multiarray  # type: ignore[attr-defined]
     kinds = {type(np.dtype(code)) for code in "?bBhHiIlLqQefd"}
-    return [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, *kinds, _encode()]
+    makers = [multiarray._reconstruct, multiarray.scalar]
+    as_of_old = [(maker, f"numpy.core.multiarray.{maker.__name__}") for maker in makers]  # what numpy 1 has written
+    return [*makers, *as_of_old, np.ndarray, np.dtype, *kinds, _encode()]
 
 
 def _encode() -> Any:

@@ -1,4 +1,4 @@
-"""A compiled ticket: class scores for nodes of its graph, for new features, for nodes that came later."""
+"""A compiled ticket: outputs for nodes of its graph or pairs of them, for new features, for nodes that came later."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +18,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.graphs.inputs import check_edges
 from fastglt.graphs.messages import Hop
 from fastglt.models.base import Network
+from fastglt.models.links import LinkNetwork
 from fastglt.models.programs import Finish, Program
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.process import is_out_of_memory
@@ -44,15 +45,24 @@ class Predictor:
 
     @ordinary_mode()
     @torch.no_grad()
-    def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
+    def logits(self, nodes: Tensor | Sequence[int] | Sequence[Sequence[int]] | None = None) -> Tensor:
         """Class scores, one row for each node that is asked for (None: for all).
 
-        For a few nodes only their neighbourhood is touched; a user's model runs on its whole graph.
+        For a few nodes only their neighbourhood is touched; a user's model runs on its whole graph. Of a ticket for
+        links pairs are asked for, a row of two nodes each, and None gives the rows of all nodes that they are
+        decoded from.
         """
-        chosen = None if nodes is None else self._check(nodes)
+        if nodes is None or not isinstance(self.network, LinkNetwork):
+            return self._of_nodes(None if nodes is None else self._check(nodes))
+        asked, place = torch.unique(self._check(nodes, pairs=True), return_inverse=True)
+        return self.network.decoder(self._of_nodes(asked), place)  # type: ignore[no-any-return]
+
+    def _of_nodes(self, chosen: Tensor | None) -> Tensor:
+        """What the network gives for some nodes (None: for all), before any decoder."""
         if self.program is None:
+            encoder = self.network.encoder if isinstance(self.network, LinkNetwork) else self.network
             with known(self.x), _its_own_errors():
-                return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
+                return encoder(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
             return self._finish([rows.product for rows in self._rows])
         hops = self.hops(chosen)
@@ -62,8 +72,10 @@ class Predictor:
 
     __call__ = logits
 
-    def predict(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
-        """What is predicted for each node that is asked for: its class."""
+    def predict(self, nodes: Tensor | Sequence[int] | Sequence[Sequence[int]] | None = None) -> Tensor:
+        """What is predicted for each node, or pair, that is asked for: its class."""
+        if nodes is None and self.task.of_pairs:
+            raise InputError("pairs must be named, a row of two nodes each (got none)")
         return self.task.decide(self.logits(nodes))
 
     def with_features(self, x: ArrayLike) -> "Predictor":
@@ -135,10 +147,12 @@ class Predictor:
         assert self.program is not None
         return self.program.prepare(self.hops(None), self.score)
 
-    def _check(self, nodes: Tensor | Sequence[int]) -> Tensor:
+    def _check(self, nodes: Any, *, pairs: bool = False) -> Tensor:
         chosen = torch.as_tensor(nodes, device=self.graph.edges.device)
-        if chosen.dim() != 1 or (chosen.numel() and chosen.dtype not in (torch.int64, torch.int32)):
-            raise InputError(f"nodes must be whole numbers in a row (got {chosen.dtype}, {tuple(chosen.shape)})")
+        shaped = chosen.shape[1:] == (2,) if pairs else chosen.dim() == 1
+        if not shaped or (chosen.numel() and chosen.dtype not in (torch.int64, torch.int32)):
+            rule = "pairs must be whole numbers, a row of two each" if pairs else "nodes must be whole numbers in a row"
+            raise InputError(f"{rule} (got {chosen.dtype}, {tuple(chosen.shape)})")
         wrong = chosen[(chosen < 0) | (chosen >= self.graph.num_nodes)]
         if wrong.numel():
             raise InputError(f"nodes must lie in 0 … {self.graph.num_nodes - 1} (got {int(wrong[0])})")

@@ -18,6 +18,7 @@ from fastglt.models.recompute import recomputed
 
 _AT_A_TIME = 1 << 16  # pairs
 NAMES = ("mlp", "dot")
+ROWS = "rows"  # the units of what it is given
 
 
 class Decoder(nn.Module, ABC):
@@ -91,7 +92,7 @@ class MLP(Decoder):
     @property
     def operations(self) -> tuple[Linear, ...]:
         """A product for each layer."""
-        units = ["outputs", *(f"decoder{i}" for i in range(1, self.layers)), "link"]
+        units = [ROWS, *(f"decoder{i}" for i in range(1, self.layers)), "link"]
         return tuple(
             Linear(
                 layer="decoder",

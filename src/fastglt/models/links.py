@@ -11,7 +11,7 @@ from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.models.base import Backbone, Network
-from fastglt.models.decoders import Decoder, make_decoder
+from fastglt.models.decoders import ROWS, Decoder, make_decoder
 from fastglt.models.operations import Operation
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class LinkNetwork(Network):
     @property
     def operations(self) -> tuple[Operation, ...]:
         """The encoder's, if it tells, then the decoder's."""
-        theirs = tuple(_renamed(one, ENCODER) for one in self.encoder.operations)
+        theirs = [_renamed(one, ENCODER) for one in self.encoder.operations]
         return (*theirs, *(_renamed(one, DECODER) for one in self.decoder.operations)) if theirs else ()
 
     @property
@@ -183,7 +183,8 @@ def _renamed(operation: Operation, prefix: str) -> Operation:
 
     if isinstance(operation, Linear):
         bias = None if operation.bias is None else prefix + operation.bias
-        return replace(operation, weight=prefix + operation.weight, bias=bias)
+        writes = ROWS if operation.writes == "classes" else operation.writes
+        return replace(operation, weight=prefix + operation.weight, bias=bias, writes=writes)
     if isinstance(operation, Attention):
         product = _renamed(operation.product, prefix)
         assert isinstance(product, Linear)

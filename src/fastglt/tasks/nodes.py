@@ -76,7 +76,7 @@ class NodeTask(Task):
     ) -> Self:
         chosen = metric_of(cls, metric).name
         x = features_of(data)
-        y = cls.read_labels(data.y, x.shape[0])
+        y = cls.read_labels(getattr(data, "y", None), x.shape[0])
         if x.shape[0] == 0:
             raise InputError("the graph must have at least one node (got none)")
         split = split_of(data)

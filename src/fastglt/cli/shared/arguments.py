@@ -61,9 +61,10 @@ ModelOptions = Annotated[
     ),
 ]
 Task = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="What is predicted: node-classification, link (of pairs), or module:Class of your own.",
+        help="What is predicted: node-classification, link (of pairs), or module:Class of your own (default: what the "
+        "data is for).",
         rich_help_panel=WHAT,
     ),
 ]

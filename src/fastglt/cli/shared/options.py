@@ -62,14 +62,16 @@ def model_options(model: str, texts: Sequence[str]) -> dict[str, Any]:
     return read_options(lookup(model), split_options(texts, "--model-option"))
 
 
-def task_options(task: str, texts: Sequence[str]) -> dict[str, Any]:
-    """What ``--task-option NAME=VALUE`` says, in the task's own types."""
+def task_options(task: str | None, dataset: str, texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--task-option NAME=VALUE`` says, in the types of the task that is named or that the data is for."""
     if not texts:
         return {}
-    from fastglt.tasks import lookup
+    from fastglt.data.loading import intended_task
+    from fastglt.tasks import DEFAULT, lookup
     from fastglt.tasks.options import read_options
 
-    return read_options(lookup(task), split_options(texts, "--task-option"))
+    kind = lookup(task or intended_task(dataset) or DEFAULT)
+    return read_options(kind, split_options(texts, "--task-option"))
 
 
 def split_options(texts: Sequence[str], flag: str = "--option") -> dict[str, str]:

@@ -22,7 +22,7 @@ class Setup:
     """A graph, a network, and how long and where it is trained."""
 
     dataset: arguments.Dataset = "digits"
-    task: arguments.Task = "node-classification"
+    task: arguments.Task = None
     task_option: arguments.TaskOptions = None
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
@@ -53,7 +53,7 @@ class Setup:
         values = asdict(self)
         budget = given({name: values.pop(name) for name in _TRAINING})
         values["model_options"] = model_options(self.model, values.pop("model_option") or [])
-        values["task_options"] = task_options(self.task, values.pop("task_option") or [])
+        values["task_options"] = task_options(self.task, self.dataset, values.pop("task_option") or [])
         taught, weight = values.pop("distill"), values.pop("distill_weight")
         return {**values, "budget": budget, "distill": (1.0 if weight is None else weight) if taught else None}
 
