@@ -47,8 +47,7 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
         return parts.dataset(name=str(source), metric="accuracy")
     if name.lower() in NAMED:  # a folder of the same name is reached as ./name
         named = NAMED[name.lower()]
-        parts = named.source.parts(root, split_seed)
-        return parts.dataset(name=name.lower(), metric=named.metric)
+        return named.source.parts(root, split_seed).dataset(name=name.lower(), metric=named.metric)
     if is_path(name):
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)

@@ -7,6 +7,7 @@ The graph is the training edges, each pair once and both ways, whatever its weig
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ class OGBLinkSet:
             looked = "no data root was given" if root is None else f"looked in data root {root}"
             raise InputError(
                 f"{self.name} is not at hand (got no {self._folder}/ and no {self.zipped}.zip; {looked}); "
-                f'get it with OGB\'s own downloader, `pip install ogb` and `python -c "from ogb.linkproppred '
+                f"get it with OGB's own downloader, `pip install ogb` and `python -c \"from ogb.linkproppred "
                 f"import LinkPropPredDataset; LinkPropPredDataset('{self.name}', root='data')\"`, "
                 "and say --data-root data"
             )
@@ -144,7 +145,7 @@ def _check_years(files: OGBFiles, names: dict[str, str], stored: dict[str, dict[
         if found.shape != stored[part]["edge"].shape[:1]:
             rule = f"must have a year for each of {len(stored[part]['edge']):,} edges"
             raise files.wrong(names[part], rule, f"shape {found.shape}")
-    for before, after in zip(PARTS, PARTS[1:], strict=False):
+    for before, after in pairwise(PARTS):
         both = [years[part] for part in (before, after) if part in years and years[part].size]
         if len(both) == 2 and both[0].max() > both[1].min():
             rule = f"must have years that are not before those of {before}.pt"
@@ -154,8 +155,8 @@ def _check_years(files: OGBFiles, names: dict[str, str], stored: dict[str, dict[
 def _check_graph(files: OGBFiles, train: Ints, nodes: int) -> None:
     """The graph's own file lists the training edges and no others: else files are swapped, or one leaks."""
     listed = files.edges()
-    both = [distinct(np.minimum(*ends) * nodes + np.maximum(*ends)) for ends in (listed, train)]
-    if not np.array_equal(*both):
-        apart = np.setxor1d(*both, assume_unique=True)
+    ours, theirs = (distinct(np.minimum(*ends) * nodes + np.maximum(*ends)) for ends in (listed, train))
+    if not np.array_equal(ours, theirs):
+        apart = np.setxor1d(ours, theirs, assume_unique=True)
         got = f"{apart.size:,} pairs in one of them alone, such as {apart[0] // nodes}, {apart[0] % nodes}"
         raise files.wrong(EDGES, f"must list the edges of {files.split_folder}/train.pt", got)

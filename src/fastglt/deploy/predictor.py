@@ -1,4 +1,4 @@
-"""A compiled ticket: outputs for nodes of its graph or pairs of them, for new features, for nodes that came later."""
+"""A compiled ticket: outputs for nodes of its graph or pairs of them, for new features, for later nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +23,9 @@ from fastglt.models.programs import Finish, Program
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.process import is_out_of_memory
 from fastglt.tasks import NodeClassification, Task
+
+
+_TRIED = 1000  # pairs of each kind that an export is compared by
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,9 +56,15 @@ class Predictor:
         decoded from.
         """
         if nodes is None or not isinstance(self.network, LinkNetwork):
-            return self._of_nodes(None if nodes is None else self._check(nodes))
-        asked, place = torch.unique(self._check(nodes, pairs=True), return_inverse=True)
-        return self.network.decoder(self._of_nodes(asked), place)  # type: ignore[no-any-return]
+            return self._of_nodes(None if nodes is None else self.check(nodes))
+        asked, place = torch.unique(self.check(nodes, pairs=True), return_inverse=True)
+        return self.decode(self._of_nodes(asked), place)
+
+    @torch.no_grad()
+    def decode(self, rows: Tensor, pairs: Tensor) -> Tensor:
+        """The outputs for pairs, of a ticket for links, from nodes' rows: those of `logits()`, or some of them."""
+        assert isinstance(self.network, LinkNetwork), "only links are decoded"
+        return self.network.decoder(rows, pairs)  # type: ignore[no-any-return]
 
     def _of_nodes(self, chosen: Tensor | None) -> Tensor:
         """What the network gives for some nodes (None: for all), before any decoder."""
@@ -77,6 +86,15 @@ class Predictor:
         if nodes is None and self.task.of_pairs:
             raise InputError("pairs must be named, a row of two nodes each (got none)")
         return self.task.decide(self.logits(nodes))
+
+    @property
+    def some_pairs(self) -> Tensor | None:
+        """A few pairs to try a ticket for links out on, edges and others; None if it is for nodes."""
+        if not self.task.of_pairs:
+            return None
+        edges = self.graph.edges.T[:_TRIED]
+        nodes = torch.arange(min(_TRIED, self.graph.num_nodes), device=edges.device)
+        return torch.cat([edges, torch.stack([nodes, nodes.flip(0)], 1)])
 
     def with_features(self, x: ArrayLike) -> "Predictor":
         """The same with other features for its nodes."""
@@ -147,11 +165,16 @@ class Predictor:
         assert self.program is not None
         return self.program.prepare(self.hops(None), self.score)
 
-    def _check(self, nodes: Any, *, pairs: bool = False) -> Tensor:
+    def check(self, nodes: Any, *, pairs: bool = False) -> Tensor:
+        """Node ids, or pairs of them, as a tensor of its own; what are none is refused."""
         chosen = torch.as_tensor(nodes, device=self.graph.edges.device)
         shaped = chosen.shape[1:] == (2,) if pairs else chosen.dim() == 1
         if not shaped or (chosen.numel() and chosen.dtype not in (torch.int64, torch.int32)):
-            rule = "pairs must be whole numbers, a row of two each" if pairs else "nodes must be whole numbers in a row"
+            rule = (
+                "pairs must be whole numbers, a row of two each"
+                if pairs
+                else "nodes must be whole numbers in a row"
+            )
             raise InputError(f"{rule} (got {chosen.dtype}, {tuple(chosen.shape)})")
         wrong = chosen[(chosen < 0) | (chosen >= self.graph.num_nodes)]
         if wrong.numel():

@@ -6,6 +6,7 @@ width. No decoder knows a direction: both orders of a pair have the same number.
 
 from abc import ABC, abstractmethod
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -45,7 +46,7 @@ class Decoder(nn.Module, ABC):
 
     def forward(self, h: Tensor, pairs: Tensor) -> Tensor:
         """The number of each pair; pairs are node ids, a row each."""
-        parts = pairs.split(_AT_A_TIME)
+        parts = torch.split(pairs, _AT_A_TIME)
         return torch.cat([recomputed(partial(self._of, part), h, *self.learnt) for part in parts])
 
     def _of(self, pairs: Tensor, h: Tensor, *learnt: Tensor) -> Tensor:
@@ -75,7 +76,7 @@ class MLP(Decoder):
         self.hidden, self.layers = hidden, layers
         sizes = [width, *[hidden] * (layers - 1), 1]
         self.weights = nn.ParameterList(
-            glorot(a, b, seed, "decoder", i) for i, (a, b) in enumerate(zip(sizes, sizes[1:], strict=False))
+            glorot(a, b, seed, "decoder", i) for i, (a, b) in enumerate(pairwise(sizes))
         )
         self.biases = nn.ParameterList(zeros(size) for size in sizes[1:])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -37,7 +38,7 @@ class LinkNetwork(Network):
     ) -> Tensor:
         """The number of each pair; None: the encoder's rows for all nodes, which pairs are decoded from."""
         h: Tensor = self.encoder(x, graph, soft_edge_mask)
-        return h if nodes is None else self.decoder(h, nodes)  # type: ignore[no-any-return]
+        return h if nodes is None else self.decoder(h, nodes)
 
     @property
     def prunable(self) -> tuple[str, ...]:
@@ -133,8 +134,16 @@ class LinkNetwork(Network):
         return self.encoder.array_form(graph, soft_edge_mask)
 
     def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm | None":
-        """The encoder's."""
-        return self.encoder.pyg_form(graph, soft_edge_mask)
+        """The encoder's with a class for the decoder, whose layers are PyTorch's."""
+        form = self.encoder.pyg_form(graph, soft_edge_mask)
+        if form is None:
+            return None
+        state = {ENCODER + name: value for name, value in form.state.items()}
+        matrices, sizes = [part for part in self.decoder.learnt if part.dim() == 2], list[int]()
+        for i, (weight, bias) in enumerate(zip(matrices, self.decoder.learnt[len(matrices) :], strict=True)):
+            state |= {f"lins.{i}.weight": weight.T, f"lins.{i}.bias": bias}
+            sizes = [*(sizes or [weight.shape[0]]), weight.shape[1]]
+        return replace(form, state=state, decoder=Path(__file__).with_name("pyg_decoders.py"), sizes=tuple(sizes))
 
 
 class PortableLinks(nn.Module):

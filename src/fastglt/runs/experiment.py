@@ -31,7 +31,6 @@ from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, trai
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
 
-
 _IF_GIVEN = ("model_options", "task_options")  # which values of before do not have
 
 
@@ -189,7 +188,7 @@ class Prepared:
     @property
     def _task_settings(self) -> dict[str, Any]:
         """The task, and a metric that is not the dataset's; nothing where both are what they were before."""
-        kind, code = type(self.task), code_digest(type(self.task), Task)
+        code = code_digest(type(self.task), Task)
         chosen = {} if self.task.metric == self.dataset.metric else {"metric": self.task.metric}
         return {**task_settings(self.task), **chosen, **({} if code is None else {"task_code": code})}
 

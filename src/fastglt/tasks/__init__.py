@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fastglt.errors import InputError
 from fastglt.system.plugins import add_to, check_subclass, find_in
 from fastglt.tasks.base import Scores, Step, Task
-from fastglt.tasks.metrics import TITLES, Metric
 from fastglt.tasks.link_prediction import LinkPrediction
+from fastglt.tasks.metrics import TITLES, Metric
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.tasks.nodes import NodeTask
 from fastglt.tasks.options import check_options

@@ -34,6 +34,7 @@ def pairs_of(data: Any, seed: int) -> tuple[dict[str, Tensor], Tensor | None]:
 
 
 def without_pairs(data: "Data", kept: Tensor | None) -> "Data":
+    """A copy with these columns of edge_index alone (None: all), without the pairs to predict."""
     found = data.clone() if kept is None else data.edge_subgraph(kept)
     for name in GIVEN:
         if name in found:

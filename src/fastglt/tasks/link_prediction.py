@@ -73,7 +73,7 @@ class LinkPrediction(Task):
     def from_data(
         cls, data: "Data", *, metric: str | None = None, directed: bool | None = None, **options: Any
     ) -> Self:
-        """The pairs to predict are those of PyG's names, val_pos_edge_index and so on, or are split off at random."""
+        """The pairs to predict have PyG's names, val_pos_edge_index and so on, or are split off at random."""
         check_kind(data)
         given, kept = pairs_of(data, options.get("split_seed", 0))
         message_data = without_pairs(data, kept)
@@ -117,7 +117,8 @@ class LinkPrediction(Task):
         made = graph()
         if made.num_edges == 0:
             raise InputError("link prediction must have training edges to learn from (got a graph without edges)")
-        return cls(graph=made, x=Features(x), metric=chosen, **parts, **options)
+        given_values: dict[str, Any] = {**parts, **options}
+        return cls(graph=made, x=Features(x), metric=chosen, **given_values)
 
     @property
     def num_outputs(self) -> int:
@@ -171,7 +172,7 @@ class LinkPrediction(Task):
         if self.batch is None:
             return (PairStep(nodes=torch.cat([edges, negatives]), positives=len(edges)),)
         order = permutation(len(edges), derive(seed, "batches")).to(edges.device)
-        parts = zip(edges[order].split(self.batch), negatives.split(self.batch), strict=True)
+        parts = zip(torch.split(edges[order], self.batch), torch.split(negatives, self.batch), strict=True)
         return tuple(PairStep(nodes=torch.cat([edge, other]), positives=len(edge)) for edge, other in parts)
 
     def loss(self, outputs: Tensor, step: Step) -> Tensor:
@@ -182,7 +183,7 @@ class LinkPrediction(Task):
     def evaluate(self, outputs_of: OutputsOf) -> Scores:
         """Validation and test pairs in one pass."""
         parts = (self.val, self.val_negatives, self.test, self.test_negatives)
-        outputs = outputs_of(self._judged).split([len(part) for part in parts])
+        outputs = torch.split(outputs_of(self._judged), [len(part) for part in parts])
         val, test = torch.cat(outputs[:2]), torch.cat(outputs[2:])
         return Scores(
             val=self.score(val, len(self.val)),

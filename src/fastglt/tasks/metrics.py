@@ -96,7 +96,9 @@ def pair_roc_auc(outputs: Tensor, labels: Tensor) -> float:
 ACCURACY = Metric(name="accuracy", title="accuracy", compute=accuracy)
 MACRO_F1 = Metric(name="macro_f1", title="macro-F1", compute=macro_f1)
 ROC_AUC = Metric(name="roc_auc", title="ROC-AUC", compute=roc_auc)
-HITS = {most: Metric(name=f"hits@{most}", title=f"Hits@{most}", compute=hits_at(most)) for most in (10, 20, 50, 100)}
+HITS = {
+    most: Metric(name=f"hits@{most}", title=f"Hits@{most}", compute=hits_at(most)) for most in (10, 20, 50, 100)
+}
 PAIR_ROC_AUC = Metric(name="roc_auc", title="ROC-AUC", compute=pair_roc_auc)
 
 TITLES = {

@@ -66,7 +66,9 @@ class NonEdges:
                 f"(got {self.count:,}); use a sparser graph"
             )
         draws = np.random.Generator(np.random.PCG64(seed))
-        places = draws.choice(self.count, count, replace=False) if distinct else draws.integers(self.count, size=count)
+        places = (
+            draws.choice(self.count, count, replace=False) if distinct else draws.integers(self.count, size=count)
+        )
         numbers = places + np.searchsorted(self._gaps, places, side="right")  # the place-th that is no edge
         return numbered_pairs(numbers, self._nodes)
 
@@ -88,7 +90,9 @@ def random_link_split(edges: Tensor, num_nodes: int, seed: int) -> tuple[Tensor,
     order = np.random.Generator(np.random.PCG64(derive(seed, "link split"))).permutation(len(distinct))
     val, test = order[: held[0]], order[held[0] : sum(held)]
     others, most = NonEdges(edges, num_nodes), max(held)
-    count = min(max(most, min(_NEGATIVES * most, _MOST_NEGATIVES)), others.count // 2)  # of a dense graph, what is there
+    count = min(
+        max(most, min(_NEGATIVES * most, _MOST_NEGATIVES)), others.count // 2
+    )  # of a dense graph, what is there
     drawn = others.draw(2 * count, seed=derive(seed, "link negatives"), distinct=True)
     negatives = drawn[:count], drawn[count:]
     kept = np.ones(len(distinct), dtype=np.bool_)

@@ -47,7 +47,7 @@ def as_network(
 def named_network(
     name: str, task: Task, *, hidden: int, seed: int, options: Mapping[str, Any] | None = None
 ) -> Network:
-    """A backbone for a task by its name, or by where it lives; for pairs with a decoder for rows as wide as hidden."""
+    """A backbone for a task by its name, or where it lives; for pairs with a decoder of rows as wide as hidden."""
     outputs = task.num_outputs if task.decoder is None else hidden
     shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": outputs}
     network = make(name, **shape, seed=seed, **(options or {}))
@@ -72,8 +72,8 @@ def warn_of_unused_weights(network: Network, graph: Graph) -> None:
     ours = isinstance(network.encoder if isinstance(network, LinkNetwork) else network, Backbone)
     if weighted and ours and not network.reads_edge_values:
         warnings.warn(
-            f"{network.spec['name']} takes no edge weights: those of the data are not used, and all edges count alike; "
-            "a PyG model whose forward has edge_weight uses them",
+            f"{network.spec['name']} takes no edge weights: those of the data are not used, and all edges count "
+            "alike; a PyG model whose forward has edge_weight uses them",
             UnusedWeightsWarning,
             stacklevel=4,
         )

@@ -18,8 +18,8 @@ from torch import Tensor
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.models import BACKBONES, Backbone, build_network
-from fastglt.models.links import KEY
 from fastglt.models.base import state_of
+from fastglt.models.links import KEY
 from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import is_out_of_memory

@@ -184,7 +184,8 @@ class Training:
         if more is None or step.nodes is None:
             every = self.outputs(None)
             return step.pick(every), every
-        own, every = self.outputs(torch.cat([step.nodes, more])).split([len(step.nodes), len(more)])
+        both = self.outputs(torch.cat([step.nodes, more]))
+        own, every = torch.split(both, [len(step.nodes), len(more)])
         return own, every
 
     def outputs(self, nodes: Tensor | None) -> Tensor:

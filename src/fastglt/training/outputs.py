@@ -1,4 +1,4 @@
-"""What a network says about all nodes, or pairs, and which edges it owes that to: as it is, or was at some epoch."""
+"""What a network says about all nodes or pairs, and which edges it owes that to: as it is, or was at some epoch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from fastglt.training.records import Snapshot
 def network_outputs(
     training: Training, at: Snapshot | None = None, *, whole: bool = False, targets: Tensor | None = None
 ) -> Tensor:
-    """The outputs for some targets (None: all nodes) on the pruned graph, or on the whole. No soft edge mask counts."""
+    """The outputs for some targets (None: all nodes) on the pruned graph or the whole; no soft edge mask counts."""
     graph = training.task.graph if whole else training.graph
     with _network_at(training, at) as network, torch.no_grad():
         found: Tensor = network(training.task.x, graph, None, targets)

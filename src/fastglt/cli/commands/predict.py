@@ -51,7 +51,9 @@ def predict(
     ] = None,
     pairs: Annotated[
         Path | None,
-        typer.Option(help="Of a ticket for links: a CSV file with source,target on each line, as --nodes names them."),
+        typer.Option(
+            help="Of a ticket for links: a CSV file with source,target on each line, as --nodes names them."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write nodes, classes and probabilities to a .npz or .csv file.")
@@ -98,7 +100,9 @@ def _of_pairs(
     """The probability of each pair of a file."""
     if pairs is None or nodes is not None:
         got = "no --pairs" if nodes is None else "--nodes"
-        raise InputError(f"a ticket for links predicts pairs (got {got}); pass --pairs and a CSV file, source,target")
+        raise InputError(
+            f"a ticket for links predicts pairs (got {got}); pass --pairs and a CSV file, source,target"
+        )
     ids = None if names is None else names.nodes
     asked = read_pairs(pairs, predictor.graph.num_nodes, ids)
     shares = predictor.task.probabilities(predictor.logits(asked))

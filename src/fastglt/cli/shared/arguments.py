@@ -63,8 +63,8 @@ ModelOptions = Annotated[
 Task = Annotated[
     str | None,
     typer.Option(
-        help="What is predicted: node-classification, link (of pairs), or module:Class of your own (default: what the "
-        "data is for).",
+        help="What is predicted: node-classification, link (of pairs), or module:Class of your own (default: what "
+        "the data is for).",
         rich_help_panel=WHAT,
     ),
 ]
