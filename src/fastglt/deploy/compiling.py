@@ -54,7 +54,8 @@ def compile_ticket(
         device: cpu, cuda, ….
     """
     check_kind(data)
-    x, graph = Features(features_of(data).clone()), Graph.from_data(data, directed=ticket.directed)
+    x = Features(features_of(data).clone())
+    graph = Graph.from_data(ticket.message_data(data), directed=ticket.directed)
     return compile_for(
         ticket,
         graph.to(device),

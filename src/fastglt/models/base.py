@@ -51,7 +51,10 @@ class Network(nn.Module, ABC):
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
-        """The outputs of some nodes (None: of all); a soft edge mask multiplies messages along its edges."""
+        """The outputs of some nodes (None: of all); a soft edge mask multiplies messages along its edges.
+
+        Of a network with a decoder (`models.links.LinkNetwork`) `nodes` are pairs, a row each.
+        """
 
     @property
     def weight_shapes(self) -> dict[str, torch.Size]:

@@ -133,6 +133,8 @@ class PyGForm:
     state: Mapping[str, Tensor]
     edge_index: Tensor
     edge_weight: Tensor  # what multiplies each message
+    decoder: Path | None = None  # of links: the file of a class `Links` that is given the model, and sizes
+    sizes: tuple[int, ...] = ()  # of the decoder's layers; none: a dot product
 
 
 def messages_of(hop: Hop, soft_edge_mask: Tensor | None) -> tuple[Tensor, Tensor]:

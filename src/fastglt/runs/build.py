@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fastglt.data.loading import intended_task
 from fastglt.methods import Targets
 from fastglt.methods.settings import with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.runs.experiment import Experiment
+from fastglt.tasks import DEFAULT
 
 
 def build_experiment(
     *,
     training: SomeBudget,
+    task: str | None = None,
     options: Mapping[str, Any],
     graph_sparsity: float,
     weight_sparsity: float,
@@ -19,9 +22,11 @@ def build_experiment(
 ) -> Experiment:
     """An experiment with the paper's budget and the method's published options for its dataset and model.
 
-    What `training` and `options` say wins; `arguments` are the experiment's own.
+    What `training` and `options` say wins; without a task it is the one that the data is for. `arguments` are the
+    experiment's own.
     """
     names = (arguments.get("method", ""), arguments["dataset"], arguments["model"])
     budget, chosen = with_defaults(*names, budget=training, options=options)
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
-    return Experiment(targets=targets, budget=budget, options=chosen, **arguments)
+    task = task or intended_task(arguments["dataset"]) or DEFAULT
+    return Experiment(task=task, targets=targets, budget=budget, options=chosen, **arguments)

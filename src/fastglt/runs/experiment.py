@@ -13,7 +13,7 @@ from fastglt.data import Dataset, load
 from fastglt.data.origin import Origin
 from fastglt.errors import require
 from fastglt.methods import Budget, FixedMasks, Method, Targets, make
-from fastglt.models import Backbone
+from fastglt.models import Network
 from fastglt.models import lookup as lookup_model
 from fastglt.models.options import check_options
 from fastglt.runs.run_folder import RunFolder
@@ -24,11 +24,14 @@ from fastglt.system.seeds import own_random_state
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Task, known_metric, lookup, task_settings
 from fastglt.tasks.base import metric_of
+from fastglt.tasks.options import check_options as check_task_options
 from fastglt.tickets.find import check_targets, find
 from fastglt.tickets.networks import named_network
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
+
+_IF_GIVEN = ("model_options", "task_options")  # which values of before do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,7 @@ class Experiment:
 
     dataset: str = "digits"
     task: str = DEFAULT_TASK  # a name, or module:Class of your own
+    task_options: dict[str, Any] = field(default_factory=dict)
     metric: str | None = None  # None: the dataset's, if the task has it, else the task's default
     model: str = "gcn"
     method: str = "fastglt"
@@ -55,6 +59,7 @@ class Experiment:
     def __post_init__(self) -> None:
         check_options(lookup_model(self.model), self.model_options)
         kind = lookup(self.task)
+        check_task_options(kind, self.task_options)
         if self.metric is not None:
             metric_of(kind, self.metric)  # refuses one that the task does not have
         require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
@@ -71,11 +76,11 @@ class Experiment:
         return make(self.method, targets=self.targets, budget=self.budget, **self.options)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
+        """Plain values that `from_json` takes, in a process of its own; options only if there are any."""
         model, root = lookup_model(self.model), self.data_root
         place = self.model if is_ours(model) else getattr(model, "place", None) or place_of(model) or self.model
         values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
-        return {name: value for name, value in values.items() if name != "model_options" or value}
+        return {name: value for name, value in values.items() if name not in _IF_GIVEN or value}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
@@ -92,7 +97,9 @@ class Experiment:
     def _prepare_task(self, dataset: Dataset) -> Task:
         kind = lookup(self.task)
         metric = known_metric(kind, dataset.metric) if self.metric is None else self.metric
-        return kind.from_tensors(dataset.tensors, metric=metric).to(self.device)
+        seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
+        options = {**seeded, **self.task_options}
+        return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
@@ -123,7 +130,7 @@ class Prepared:
     experiment: Experiment
     dataset: Dataset
     task: Task
-    network: Backbone
+    network: Network
     method: Method
 
     @property
@@ -181,9 +188,9 @@ class Prepared:
     @property
     def _task_settings(self) -> dict[str, Any]:
         """The task, and a metric that is not the dataset's; nothing where both are what they were before."""
-        kind, code = type(self.task), code_digest(type(self.task), Task)
+        code = code_digest(type(self.task), Task)
         chosen = {} if self.task.metric == self.dataset.metric else {"metric": self.task.metric}
-        return {**task_settings(kind), **chosen, **({} if code is None else {"task_code": code})}
+        return {**task_settings(self.task), **chosen, **({} if code is None else {"task_code": code})}
 
     def warm_up(self, *, dense: bool = False) -> None:
         """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
@@ -195,7 +202,9 @@ class Prepared:
         """A training that can be thrown away, at its beginning; a teacher who knows nothing costs as much as one
         who does.
         """
-        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_outputs)
+        targets = self.task.overview
+        rows = self.task.graph.num_nodes if targets is None else len(targets)
+        weight, shape = method.budget.distill, (rows, self.task.num_outputs)
         ignorant = Teacher(outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight)
         teacher = ignorant if weight > 0 else None
         training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
@@ -237,9 +246,9 @@ class Prepared:
     def _about(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset.name,
-            "model": self.network.name,
+            "model": self.network.spec["name"],
             "metric": self.task.metric,
-            **task_settings(type(self.task)),
+            **task_settings(self.task),
             "seed": self.experiment.seed,
             "split_seed": self.experiment.split_seed,
         }

@@ -18,7 +18,6 @@ from fastglt.runs.plan import Run
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
 
 Place = Path | str
 
@@ -26,7 +25,8 @@ Place = Path | str
 class StudySettings(TypedDict, total=False):
     """What `fastglt.compare` and `fastglt.extreme` both take besides methods, sparsities and seeds."""
 
-    task: str
+    task: str | None
+    task_options: Mapping[str, Any] | None
     metric: str | None
     model: str
     model_options: Mapping[str, Any] | None
@@ -55,7 +55,8 @@ class Study:
     command: str  # the name under which runs are recorded, and which their folder has
     dataset: Place
     methods: str | Sequence[str]
-    task: str = DEFAULT_TASK
+    task: str | None = None
+    task_options: Mapping[str, Any] | None = None
     metric: str | None = None
     model: str = "gcn"
     model_options: Mapping[str, Any] | None = None
@@ -129,6 +130,7 @@ class Study:
         return build_experiment(
             dataset=str(self.dataset),
             task=self.task,
+            task_options=dict(self.task_options or {}),
             metric=self.metric,
             model=self.model,
             model_options=dict(self.model_options or {}),

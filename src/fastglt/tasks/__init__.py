@@ -1,17 +1,24 @@
 """What networks are trained for: one file per task, one line each in `TASKS`."""
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastglt.errors import InputError
 from fastglt.system.plugins import add_to, check_subclass, find_in
 from fastglt.tasks.base import Scores, Step, Task
+from fastglt.tasks.link_prediction import LinkPrediction
 from fastglt.tasks.metrics import TITLES, Metric
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.tasks.nodes import NodeTask
+from fastglt.tasks.options import check_options
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 __all__ = [
     "DEFAULT",
     "TASKS",
+    "LinkPrediction",
     "Metric",
     "NodeClassification",
     "NodeTask",
@@ -21,13 +28,14 @@ __all__ = [
     "kind_of",
     "known_metric",
     "lookup",
+    "make_task",
     "place_of",
     "register",
     "registered",
     "task_settings",
 ]
 
-TASKS: dict[str, type[Task]] = {NodeClassification.name: NodeClassification}
+TASKS: dict[str, type[Task]] = {task.name: task for task in (NodeClassification, LinkPrediction)}
 DEFAULT = NodeClassification.name
 
 AnyTask = TypeVar("AnyTask", bound=type[Task])
@@ -69,9 +77,25 @@ def known_metric(task: type[Task], metric: str) -> str | None:
     return metric if metric in {known.name for known in task.metrics} else None
 
 
-def task_settings(task: type[Task]) -> dict[str, str]:
+def make_task(
+    task: str | type[Task],
+    data: "Data",
+    *,
+    metric: str | None = None,
+    directed: bool | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Task:
+    """A task by its name or class, from a PyG `Data`, with options of its own."""
+    kind = kind_of(task)
+    check_options(kind, options or {})
+    return kind.from_data(data, metric=metric, directed=directed, **(options or {}))
+
+
+def task_settings(task: Task) -> dict[str, Any]:
     """What a run's settings and a ticket say of their task: nothing of the default one, which older files have."""
-    return {} if task.name == DEFAULT else {"task": place_of(task)}
+    kind = type(task)
+    named = {} if kind.name == DEFAULT else {"task": place_of(kind)}
+    return {**named, **({"task_options": task.options} if task.options else {})}
 
 
 def place_of(task: type[Task]) -> str:

@@ -21,7 +21,7 @@ from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
-from fastglt.tasks import Scores, Task, kind_of, task_settings
+from fastglt.tasks import Scores, Task, make_task, task_settings
 from fastglt.tickets.networks import as_network, warn_of_unused_weights
 from fastglt.tickets.phases import (
     DENSE,
@@ -67,6 +67,7 @@ def find_ticket(
     hidden: int = 512,
     model_options: Mapping[str, Any] | None = None,
     task: str | type[Task] = DEFAULT_TASK,
+    task_options: Mapping[str, Any] | None = None,
     metric: str | None = None,
     directed: bool | None = None,
     isolated: bool = True,
@@ -101,7 +102,8 @@ def find_ticket(
         budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
         hidden: Width of the hidden layer of a backbone that is named.
         model_options: Other options of such a backbone, such as ``{"heads": 4}``.
-        task: What is predicted: a name, or a class that extends `Task`.
+        task: What is predicted: a name ("node-classification", "link"), or a class that extends `Task`.
+        task_options: The task's own options, such as ``{"decoding": "dot"}``.
         metric: How it is scored (default: the task's first).
         directed: Whether each direction of an edge is pruned on its own (default: if the data is directed).
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
@@ -115,7 +117,7 @@ def find_ticket(
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     lookup(method)  # a mistake is better told before the data is read
-    prepared = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
+    prepared = make_task(task, data, metric=metric, directed=directed, options=task_options).to(device)
     soft_edges = graph_sparsity > 0
     network = as_network(
         model, prepared, hidden=hidden, seed=seed, options=model_options, prunable=prunable, soft_edges=soft_edges
@@ -209,7 +211,7 @@ def make_ticket(
             "targets": asdict(method.targets),
             "budget": method.budget.settings,
             "metric": task.metric,
-            **task_settings(type(task)),
+            **task_settings(task),
             **({"edge_values": task.graph.values_fingerprint} if valued else {}),
             **({"fields": fields} if fields else {}),
             **config,

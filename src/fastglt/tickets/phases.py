@@ -122,7 +122,7 @@ def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, 
     training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
     with own_random_state(task.device):
         set_random_state(derive(seed, "teacher"), task.device)  # for a model that draws random numbers even here
-        return Teacher(outputs=network_outputs(training, best), weight=budget.distill)
+        return Teacher(outputs=network_outputs(training, best, targets=task.overview), weight=budget.distill)
 
 
 def score_state(

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
-from fastglt.models import BACKBONES, Backbone, build
+from fastglt.models import BACKBONES, Backbone, build_network
 from fastglt.models.base import state_of
+from fastglt.models.links import KEY
 from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import is_out_of_memory
@@ -42,6 +43,7 @@ _PLAIN = (
     "versions",
 )
 _PRIMES = {"in_channels": 11, "hidden": 13, "out_channels": 17, "heads": 19}  # the sizes of a backbone's tiny twin
+_DECODER_PRIME = 23  # the width of its decoder, if it has one
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
 _NO_CHECKSUM = "0" * 64  # what stands in the checksum's place while it is computed
 
@@ -194,20 +196,23 @@ def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, 
     prime tells; it is its owner's code, and is built as large as it says.
     """
     if code_digest(BACKBONES[spec["name"]], Backbone) is not None:
-        return {name: tuple(value.shape) for name, value in state_of(build(spec)).items()}
+        return {name: tuple(value.shape) for name, value in state_of(build_network(spec)).items()}
     twin = {name: _PRIMES.get(name, value) for name, value in spec.items()}
-    for name, value in twin.items():
+    sizes = {_PRIMES[name]: spec[name] for name in _PRIMES.keys() & spec.keys()}
+    if "hidden" in (decoder := spec.get(KEY, {})):
+        twin[KEY], sizes[_DECODER_PRIME] = {**decoder, "hidden": _DECODER_PRIME}, decoder["hidden"]
+    for name, value in (*twin.items(), ("layers", decoder.get("layers"))):
         if name not in ("seed", *_PRIMES) and isinstance(value, int) and value > most:
             raise ValueError(f"{name} of at most {most} expected (got {value})")
 
     def real(size: int) -> int:
         factor = 1
-        for name in _PRIMES.keys() & spec.keys():
-            while size and size % _PRIMES[name] == 0:
-                size, factor = size // _PRIMES[name], factor * spec[name]
+        for prime, meant in sizes.items():
+            while size and size % prime == 0:
+                size, factor = size // prime, factor * meant
         return size * factor
 
-    return {name: tuple(map(real, value.shape)) for name, value in build(twin).state_dict().items()}
+    return {name: tuple(map(real, value.shape)) for name, value in state_of(build_network(twin)).items()}
 
 
 def _pack(mask: Mask) -> Tensor:
@@ -265,4 +270,4 @@ def _initial_loader(header: Mapping[str, Any], initial_file: Path) -> Callable[[
 
 
 def _build_initial(spec: dict[str, Any]) -> Mapping[str, Tensor]:
-    return state_of(build(spec))
+    return state_of(build_network(spec))

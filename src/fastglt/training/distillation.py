@@ -12,5 +12,5 @@ class Teacher:
     How far a student is from it, the task says (`Task.divergence`).
     """
 
-    outputs: Tensor  # of all nodes
+    outputs: Tensor  # of all nodes, or of the task's overview
     weight: float  # of the divergence from them in the loss

@@ -156,11 +156,9 @@ class Training:
         self._consider(fmean(losses))
 
     def _step(self, step: Step, hooks: Hooks) -> float:
-        """One step of the optimiser; returns its loss. With a teacher everybody's outputs are computed."""
+        """One step of the optimiser; returns its loss. With a teacher the task's whole overview is computed."""
         wanted = hooks.wants_all_nodes(self)
-        everybody = wanted or self.teacher is not None
-        outputs = self.outputs(None if everybody else step.nodes)
-        own = step.pick(outputs) if everybody else outputs
+        own, outputs = self._outputs_of(step, overview=wanted or self.teacher is not None)
         loss = self.task.loss(own, step)
         extra = hooks.extra_loss(self, outputs if wanted else own)
         loss = loss if extra is None else loss + extra
@@ -177,8 +175,21 @@ class Training:
         hooks.after_step(self)
         return value
 
+    def _outputs_of(self, step: Step, *, overview: bool) -> tuple[Tensor, Tensor]:
+        """The outputs for a step's targets; and for those of the task's overview, or else the same again."""
+        if not overview:
+            own = self.outputs(step.nodes)
+            return own, own
+        more = self.task.overview
+        if more is None or step.nodes is None:
+            every = self.outputs(None)
+            return step.pick(every), every
+        both = self.outputs(torch.cat([step.nodes, more]))
+        own, every = torch.split(both, [len(step.nodes), len(more)])
+        return own, every
+
     def outputs(self, nodes: Tensor | None) -> Tensor:
-        """The outputs for some nodes (None: for all), under the hard and soft masks of the moment."""
+        """The outputs for some targets (None: for all nodes), under the hard and soft masks of the moment."""
         score, weights = self.hooks.soften(self)
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, self._edge_ids)

@@ -164,7 +164,7 @@ def _default_folder(prepared: "Prepared") -> Path:
     from fastglt.runs.run_folder import settings_digest
 
     settings = prepared.settings
-    name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.name}-{prepared.method.name}"
+    name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.spec['name']}-{prepared.method.name}"
     name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}"
     name += f"{'-distilled' if 'distill' in settings else ''}-s{settings['seed']}"
     return Path("runs") / f"{name}-{settings_digest(settings)}"

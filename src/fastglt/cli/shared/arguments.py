@@ -61,13 +61,27 @@ ModelOptions = Annotated[
     ),
 ]
 Task = Annotated[
-    str,
-    typer.Option(help="What is predicted: node-classification, or module:Class of your own.", rich_help_panel=WHAT),
+    str | None,
+    typer.Option(
+        help="What is predicted: node-classification, link (of pairs), or module:Class of your own (default: what "
+        "the data is for).",
+        rich_help_panel=WHAT,
+    ),
+]
+TaskOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An option of the task, as often as needed. Of link: decoding=mlp or dot, decoder_layers, "
+        "decoder_hidden, batch (positives of a step; default: all at once).",
+        rich_help_panel=WHAT,
+    ),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="How it is scored: accuracy, macro-f1 or roc-auc (default: the dataset's, or the task's first).",
+        help="How it is scored: accuracy, macro-f1 or roc-auc; of links hits@50 (10, 20, 100) or roc-auc "
+        "(default: the dataset's, or the task's first).",
         rich_help_panel=WHAT,
     ),
 ]

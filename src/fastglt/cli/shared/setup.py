@@ -8,7 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
-from fastglt.cli.shared.options import given, model_options, options_by_method
+from fastglt.cli.shared.options import given, model_options, options_by_method, task_options
 from fastglt.cli.shared.series import teller
 from fastglt.errors import InputError, require
 
@@ -22,7 +22,8 @@ class Setup:
     """A graph, a network, and how long and where it is trained."""
 
     dataset: arguments.Dataset = "digits"
-    task: arguments.Task = "node-classification"
+    task: arguments.Task = None
+    task_option: arguments.TaskOptions = None
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
     model_option: arguments.ModelOptions = None
@@ -52,6 +53,7 @@ class Setup:
         values = asdict(self)
         budget = given({name: values.pop(name) for name in _TRAINING})
         values["model_options"] = model_options(self.model, values.pop("model_option") or [])
+        values["task_options"] = task_options(self.task, self.dataset, values.pop("task_option") or [])
         taught, weight = values.pop("distill"), values.pop("distill_weight")
         return {**values, "budget": budget, "distill": (1.0 if weight is None else weight) if taught else None}
 

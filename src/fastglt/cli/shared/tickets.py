@@ -163,7 +163,7 @@ def warnings_told(path: Path) -> Iterator[None]:
 def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) -> "Task":
     """The task of a dataset, refused if it is not on the ticket's graph, unless told otherwise."""
     metric = ticket.config["metric"]
-    task = ticket.task.from_tensors(dataset.tensors, metric=metric)
+    task = ticket.task.from_tensors(dataset.tensors, metric=metric, **ticket.task_options)
     if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
         raise InputError(
             f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "

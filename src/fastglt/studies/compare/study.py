@@ -35,6 +35,7 @@ def compare(
     Args:
         dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file or edges.csv.
         task: What is predicted: a name, or ``module:Class`` of your own.
+        task_options: The task's own options: ``{"decoding": "dot"}``.
         metric: How it is scored (default: the dataset's, or the task's first).
         model: A backbone's name, or ``module:Class`` of your own.
         model_options: The model's own options: ``{"dropout": 0.2}``.
