@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastglt.data.base import Dataset
 from fastglt.data.files import load_file
-from fastglt.data.named import NAMED, data_root
+from fastglt.data.named import NAMED, data_root, known_name
 from fastglt.data.ogb import split_recipe
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
@@ -43,10 +43,11 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
         source = SyntheticGraph.parse(recipe)
         parts = source.parts(root, split_seed)
         return parts.dataset(name=str(source), metric="accuracy")
-    if name.lower() in NAMED:  # a folder of the same name is reached as ./name
-        named = NAMED[name.lower()]
+    known = known_name(name)
+    if known is not None:  # a folder of the same name is reached as ./name
+        named = NAMED[known]
         parts = named.source.parts(root, split_seed)
-        return parts.dataset(name=name.lower(), metric=named.metric)
+        return parts.dataset(name=known, metric=named.metric)
     if is_path(name):
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)
@@ -54,7 +55,7 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
 
 def is_path(name: str) -> bool:
     """Whether a name stands for a user's file or folder, and for no graph with a name or a recipe."""
-    if name.lower() in NAMED or name.partition(":")[0].lower() == "synthetic":
+    if known_name(name) is not None or name.partition(":")[0].lower() == "synthetic":
         return False
     name, _ = split_recipe(name)
     separators = [sep for sep in (os.sep, os.altsep) if sep]

@@ -18,7 +18,6 @@ from fastglt.runs.plan import Run
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
 
 Place = Path | str
 
@@ -55,7 +54,7 @@ class Study:
     command: str  # the name under which runs are recorded, and which their folder has
     dataset: Place
     methods: str | Sequence[str]
-    task: str = DEFAULT_TASK
+    task: str | None = None
     metric: str | None = None
     model: str = "gcn"
     model_options: Mapping[str, Any] | None = None

@@ -2,10 +2,13 @@
 
 from typing import TypeVar
 
+from torch import Tensor
+
 from fastglt.errors import InputError
 from fastglt.system.plugins import add_to, check_subclass, find_in
-from fastglt.tasks.base import Scores, Step, Task
+from fastglt.tasks.base import Scores, Step, Task, metric_of
 from fastglt.tasks.metrics import TITLES, Metric
+from fastglt.tasks.multi_label import MultiLabel
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.tasks.nodes import NodeTask
 
@@ -13,21 +16,24 @@ __all__ = [
     "DEFAULT",
     "TASKS",
     "Metric",
+    "MultiLabel",
     "NodeClassification",
     "NodeTask",
     "Scores",
     "Step",
     "Task",
+    "check_metric",
     "kind_of",
     "known_metric",
     "lookup",
+    "name_for",
     "place_of",
     "register",
     "registered",
     "task_settings",
 ]
 
-TASKS: dict[str, type[Task]] = {NodeClassification.name: NodeClassification}
+TASKS: dict[str, type[Task]] = {task.name: task for task in (NodeClassification, MultiLabel)}
 DEFAULT = NodeClassification.name
 
 AnyTask = TypeVar("AnyTask", bound=type[Task])
@@ -59,14 +65,28 @@ def registered(place: str) -> type[Task]:
     )
 
 
-def kind_of(task: str | type[Task]) -> type[Task]:
-    """A task's class, which may be given as it is."""
+def name_for(y: object) -> str:
+    """The name of the task that labels are for, where nobody says: several columns are many labels a node."""
+    several = isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] > 1
+    return MultiLabel.name if several else DEFAULT
+
+
+def kind_of(task: str | type[Task] | None, y: object = None) -> type[Task]:
+    """A task's class, which may be given as it is; None: the one that the labels are for."""
+    task = name_for(y) if task is None else task
     return lookup(task) if isinstance(task, str) else register(task)
 
 
 def known_metric(task: type[Task], metric: str) -> str | None:
     """The metric that a dataset names, if the task has it; else None, which stands for the task's default."""
     return metric if metric in {known.name for known in task.metrics} else None
+
+
+def check_metric(task: str | None, metric: str) -> None:
+    """Refuse a metric that a task does not have; None: that no task has."""
+    tasks = TASKS.values() if task is None else [lookup(task)]
+    if not any(metric.replace("-", "_") == known.name for one in tasks for known in one.metrics):
+        metric_of(next(iter(tasks)), metric)
 
 
 def task_settings(task: type[Task]) -> dict[str, str]:

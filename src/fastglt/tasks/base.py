@@ -59,6 +59,7 @@ class Task(ABC):
     metrics: ClassVar[tuple[Metric, ...]]  # by which it can be scored, its default first
     answer: ClassVar[str]  # what is predicted, in one word: class, value, …
     answers: ClassVar[str]  # the same for several
+    answer_type: ClassVar[Any] = float  # the plain type of what is predicted for one node, as `listed` gives it
 
     graph: Graph
     x: Features
@@ -126,6 +127,12 @@ class Task(ABC):
     @abstractmethod
     def decide(cls, outputs: Tensor) -> Tensor:
         """What outputs predict: a class, a value, …; one entry for each row."""
+
+    @classmethod
+    def listed(cls, decided: Tensor) -> list[Any]:
+        """What was decided as plain values, one for each row."""
+        found: list[Any] = decided.tolist()
+        return found
 
     @classmethod
     def probabilities(cls, outputs: Tensor) -> Tensor | None:

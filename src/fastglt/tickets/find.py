@@ -20,7 +20,6 @@ from fastglt.models.base import Network, state_of
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Scores, Task, kind_of, task_settings
 from fastglt.tickets.networks import as_network, warn_of_unused_weights
 from fastglt.tickets.phases import (
@@ -66,7 +65,7 @@ def find_ticket(
     budget: SomeBudget = None,
     hidden: int = 512,
     model_options: Mapping[str, Any] | None = None,
-    task: str | type[Task] = DEFAULT_TASK,
+    task: str | type[Task] | None = None,
     metric: str | None = None,
     directed: bool | None = None,
     isolated: bool = True,
@@ -101,7 +100,8 @@ def find_ticket(
         budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
         hidden: Width of the hidden layer of a backbone that is named.
         model_options: Other options of such a backbone, such as ``{"heads": 4}``.
-        task: What is predicted: a name, or a class that extends `Task`.
+        task: What is predicted: a name, or a class that extends `Task` (default: what data.y is for, classes or,
+            where it has several columns, many labels a node).
         metric: How it is scored (default: the task's first).
         directed: Whether each direction of an edge is pruned on its own (default: if the data is directed).
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
@@ -115,7 +115,7 @@ def find_ticket(
     """
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
     lookup(method)  # a mistake is better told before the data is read
-    prepared = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
+    prepared = kind_of(task, getattr(data, "y", None)).from_data(data, metric=metric, directed=directed).to(device)
     soft_edges = graph_sparsity > 0
     network = as_network(
         model, prepared, hidden=hidden, seed=seed, options=model_options, prunable=prunable, soft_edges=soft_edges

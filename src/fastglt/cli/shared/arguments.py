@@ -14,7 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
+        "OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
@@ -61,8 +62,12 @@ ModelOptions = Annotated[
     ),
 ]
 Task = Annotated[
-    str,
-    typer.Option(help="What is predicted: node-classification, or module:Class of your own.", rich_help_panel=WHAT),
+    str | None,
+    typer.Option(
+        help="What is predicted: node-classification, multi-label, or module:Class of your own (default: what the "
+        "dataset's labels are for).",
+        rich_help_panel=WHAT,
+    ),
 ]
 Metric = Annotated[
     str | None,

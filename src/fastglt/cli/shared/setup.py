@@ -22,7 +22,7 @@ class Setup:
     """A graph, a network, and how long and where it is trained."""
 
     dataset: arguments.Dataset = "digits"
-    task: arguments.Task = "node-classification"
+    task: arguments.Task = None
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
     model_option: arguments.ModelOptions = None
