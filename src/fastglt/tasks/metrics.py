@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from fastglt.system.seeds import own_randomness
+
+Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,15 +78,9 @@ def mean_roc_auc(outputs: Tensor, labels: Tensor) -> float:
     output that is no number ranks as 0. NaN where no label is left.
     """
     left = both_there(labels)
-    scores, labels = outputs[:, left].nan_to_num().T.double().cpu(), labels[:, left].T.cpu()
-    if not len(labels):
-        return float("nan")
-    positive, known = labels == 1, ~labels.isnan()
-    scores = torch.where(known, scores, torch.inf)  # behind all others, where they change no rank
-    ranks, order = _sorted_ranks(scores)
-    sums = (ranks * positive.gather(1, order)).sum(1)
-    members = positive.sum(1).double()
-    return float(_area(sums, members, known.sum(1) - members).mean())
+    columns = (part[:, left].T.contiguous().cpu().numpy() for part in (outputs.nan_to_num(), labels))
+    areas = [_binary_area(scores, have) for scores, have in zip(*columns, strict=True)]
+    return sum(areas) / len(areas) if areas else float("nan")
 
 
 def both_there(labels: Tensor) -> Tensor:
@@ -89,22 +88,17 @@ def both_there(labels: Tensor) -> Tensor:
     return (labels == 1).any(0) & (labels == 0).any(0)
 
 
-def _area(sums: Tensor, members: Tensor, others: Tensor) -> Tensor:
+def _area(sums: Any, members: Any, others: Any) -> Any:
     """The area under a ROC curve from the sum of the members' ranks, which begin with 1."""
     return (sums - members * (members + 1) / 2) / (members * others)
 
 
-def _sorted_ranks(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The ranks of each row's numbers, ascending, and where they stand; equal ones share the mean of theirs."""
-    ordered, order = scores.sort(1)
-    places = torch.arange(1, scores.shape[1] + 1).expand(scores.shape)
-    differs = torch.ones_like(ordered, dtype=torch.bool)
-    differs[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = torch.where(differs, places, 0).cummax(1).values
-    ends = torch.ones_like(differs)
-    ends[:, :-1] = differs[:, 1:]
-    last = torch.where(ends, places, scores.shape[1]).flip(1).cummin(1).values.flip(1)
-    return (first + last).double() / 2, order
+def _binary_area(scores: Numbers, labels: Numbers) -> float:
+    """The area of one label; equal scores share the mean of their ranks."""
+    own, scores = scores[labels == 1], scores[~np.isnan(labels)]
+    ordered = np.sort(scores)
+    ranks = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right") + 1) / 2
+    return float(_area(ranks.sum(), len(own), len(scores) - len(own)))
 
 
 ACCURACY = Metric(name="accuracy", title="accuracy", compute=accuracy)
