@@ -98,7 +98,7 @@ class FileGraph(NamedTuple):
     """A user's graph as its file tells it; `masks` is None where the split is left to us."""
 
     features: Floats
-    labels: Ints | Floats  # whole numbers are classes
+    labels: Ints | Floats  # whole numbers are classes; several columns are labels, each there or not
     source: Ints
     target: Ints
     masks: SplitMasks | None
@@ -162,8 +162,9 @@ def distinct(numbers: Ints) -> Ints:
     >>> distinct(np.array([3, 1, 3])).tolist()
     [1, 3]
     """
-    found = np.sort(numbers)
-    return found[np.concatenate([np.ones(min(1, len(found)), np.bool_), found[1:] != found[:-1]])]
+    found: Ints = np.sort(numbers)
+    first: Bools = np.concatenate([np.ones(min(1, len(found)), np.bool_), found[1:] != found[:-1]])
+    return found[first]
 
 
 def _sparse_tensor(matrix: csr_array) -> Tensor:

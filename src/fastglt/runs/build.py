@@ -8,7 +8,6 @@ from fastglt.methods import Targets
 from fastglt.methods.settings import with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.runs.experiment import Experiment
-from fastglt.tasks import DEFAULT
 
 
 def build_experiment(
@@ -28,5 +27,5 @@ def build_experiment(
     names = (arguments.get("method", ""), arguments["dataset"], arguments["model"])
     budget, chosen = with_defaults(*names, budget=training, options=options)
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
-    task = task or intended_task(arguments["dataset"]) or DEFAULT
+    task = task or intended_task(arguments["dataset"])
     return Experiment(task=task, targets=targets, budget=budget, options=chosen, **arguments)

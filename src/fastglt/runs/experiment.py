@@ -21,9 +21,7 @@ from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest, is_ours, place_of
 from fastglt.system.process import keep_freed_memory
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
-from fastglt.tasks import Task, known_metric, lookup, task_settings
-from fastglt.tasks.base import metric_of
+from fastglt.tasks import Task, check_metric, kind_of, known_metric, lookup, task_settings
 from fastglt.tasks.options import check_options as check_task_options
 from fastglt.tickets.find import check_targets, find
 from fastglt.tickets.networks import named_network
@@ -39,7 +37,7 @@ class Experiment:
     """Everything that decides a run's result."""
 
     dataset: str = "digits"
-    task: str = DEFAULT_TASK  # a name, or module:Class of your own
+    task: str | None = None  # a name, or module:Class of your own; None: the one that the dataset's labels are for
     task_options: dict[str, Any] = field(default_factory=dict)
     metric: str | None = None  # None: the dataset's, if the task has it, else the task's default
     model: str = "gcn"
@@ -58,10 +56,10 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check_options(lookup_model(self.model), self.model_options)
-        kind = lookup(self.task)
-        check_task_options(kind, self.task_options)
+        if self.task is not None:
+            check_task_options(lookup(self.task), self.task_options)
         if self.metric is not None:
-            metric_of(kind, self.metric)  # refuses one that the task does not have
+            check_metric(self.task, self.metric)
         require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
         require("lie below 2^63", seeds=max(self.seed, self.split_seed))
         self.make_method()
@@ -95,10 +93,11 @@ class Experiment:
         return use_machine(self.threads)
 
     def _prepare_task(self, dataset: Dataset) -> Task:
-        kind = lookup(self.task)
+        kind = kind_of(self.task, dataset.tensors.get("y"))
         metric = known_metric(kind, dataset.metric) if self.metric is None else self.metric
         seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
         options = {**seeded, **self.task_options}
+        check_task_options(kind, options)
         return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":

@@ -62,6 +62,7 @@ class Task(ABC):
     answers: ClassVar[str]  # the same for several
     of_pairs: ClassVar[bool] = False  # whether targets are pairs of nodes
     option_names: ClassVar[tuple[str, ...]] = ()  # the fields that a user may set
+    answer_type: ClassVar[Any] = float  # the plain type of what is predicted for one node, as `listed` gives it
 
     graph: Graph  # along which messages go
     x: Features
@@ -156,6 +157,12 @@ class Task(ABC):
     @abstractmethod
     def decide(cls, outputs: Tensor) -> Tensor:
         """What outputs predict: a class, a value, …; one entry for each row."""
+
+    @classmethod
+    def listed(cls, decided: Tensor) -> list[Any]:
+        """What was decided as plain values, one for each row."""
+        found: list[Any] = decided.tolist()
+        return found
 
     @classmethod
     def probabilities(cls, outputs: Tensor) -> Tensor | None:

@@ -63,7 +63,7 @@ class NodeTask(Task):
         x may be sparse as in `Features`.
         """
         source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
-        values = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
+        values: dict[str, Any] = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
 
         def graph() -> Graph:
             return Graph.from_edge_index(source.edge_index, source.num_nodes, **values)

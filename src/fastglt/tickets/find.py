@@ -20,7 +20,6 @@ from fastglt.models.base import Network, state_of
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Scores, Task, make_task, task_settings
 from fastglt.tickets.networks import as_network, warn_of_unused_weights
 from fastglt.tickets.phases import (
@@ -66,7 +65,7 @@ def find_ticket(
     budget: SomeBudget = None,
     hidden: int = 512,
     model_options: Mapping[str, Any] | None = None,
-    task: str | type[Task] = DEFAULT_TASK,
+    task: str | type[Task] | None = None,
     task_options: Mapping[str, Any] | None = None,
     metric: str | None = None,
     directed: bool | None = None,
@@ -102,7 +101,8 @@ def find_ticket(
         budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
         hidden: Width of the hidden layer of a backbone that is named.
         model_options: Other options of such a backbone, such as ``{"heads": 4}``.
-        task: What is predicted: a name ("node-classification", "link"), or a class that extends `Task`.
+        task: What is predicted: a name ("node-classification", "multi-label", "link"), or a class that extends
+            `Task` (default: what data.y is for, classes or, where it has several columns, many labels a node).
         task_options: The task's own options, such as ``{"decoding": "dot"}``.
         metric: How it is scored (default: the task's first).
         directed: Whether each direction of an edge is pruned on its own (default: if the data is directed).

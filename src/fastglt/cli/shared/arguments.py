@@ -14,7 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
+        "OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
@@ -63,8 +64,8 @@ ModelOptions = Annotated[
 Task = Annotated[
     str | None,
     typer.Option(
-        help="What is predicted: node-classification, link (of pairs), or module:Class of your own (default: what "
-        "the data is for).",
+        help="What is predicted: node-classification, multi-label, link (of pairs), or module:Class of your own "
+        "(default: what the data is for).",
         rich_help_panel=WHAT,
     ),
 ]

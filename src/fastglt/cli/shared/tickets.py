@@ -89,11 +89,12 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
 
 def names_graph(file: Path) -> bool:
     """Whether the run that left a ticket tells which graph to load: by its name, or by where its files are."""
-    from fastglt.data.named import NAMED
+    from fastglt.data.named import known_name
 
     settings, origin = _run(file)
     if origin is None:
-        return str(settings.get("dataset")).partition(":")[0] in NAMED
+        name = str(settings.get("dataset"))
+        return known_name(name) is not None or known_name(name.partition(":")[0]) is not None
     try:
         return bool(origin.dataset)
     except InputError:  # gone, or another one by now
