@@ -15,6 +15,7 @@ from fastglt.graphs.inputs import LABELS
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
 from fastglt.models.pyg_fused import Fused, edges_of_messages
+from fastglt.models.units import Units
 from fastglt.system.seeds import own_randomness
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
@@ -111,6 +112,14 @@ class PyGNetwork(Network):
         finally:
             self._graph = self._soft = None
             self.fused.end()
+
+    def units(self, x: Features, graph: Graph) -> Units:
+        """Found by trying: see `find_units`."""
+        from fastglt.models.pyg_units import find_units
+
+        twin = copy.deepcopy(self).eval()
+        twin.fused.wanted = False  # layers are called as the model calls them
+        return find_units(twin, lambda network: network(x, graph), self._prunable, self.weight_shapes)
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.

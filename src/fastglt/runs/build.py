@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastglt.methods import Targets
+from fastglt.methods.base import WEIGHTS
 from fastglt.methods.settings import with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.runs.experiment import Experiment
@@ -15,6 +16,7 @@ def build_experiment(
     options: Mapping[str, Any],
     graph_sparsity: float,
     weight_sparsity: float,
+    structure: str = WEIGHTS,
     **arguments: Any,
 ) -> Experiment:
     """An experiment with the paper's budget and the method's published options for its dataset and model.
@@ -23,5 +25,5 @@ def build_experiment(
     """
     names = (arguments.get("method", ""), arguments["dataset"], arguments["model"])
     budget, chosen = with_defaults(*names, budget=training, options=options)
-    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
+    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity, structure=structure)
     return Experiment(targets=targets, budget=budget, options=chosen, **arguments)

@@ -74,7 +74,8 @@ class Experiment:
         """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
         model, root = lookup_model(self.model), self.data_root
         place = self.model if is_ours(model) else getattr(model, "place", None) or place_of(model) or self.model
-        values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
+        written = {"targets": self.targets.settings, "data_root": None if root is None else str(root)}
+        values = {**asdict(self), "model": place, **written}
         return {name: value for name, value in values.items() if name != "model_options" or value}
 
     @classmethod
@@ -135,7 +136,7 @@ class Prepared:
             "method": self.method.name,
             "options": self.method.options,
             **({} if code is None else {"code": code}),
-            **asdict(self.method.targets),
+            **self.method.targets.settings,
             **self.method.budget.settings,
         }
 
@@ -198,7 +199,8 @@ class Prepared:
         weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_outputs)
         ignorant = Teacher(outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight)
         teacher = ignorant if weight > 0 else None
-        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
+        units = method.units(self.network, self.task)
+        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher, units=units)
         method.begin(training)
         return training
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from fastglt.methods import Budget, Targets
+from fastglt.methods.base import WEIGHTS
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.methods.variants import Variant, check_differ, read_variants
 from fastglt.models import lookup as lookup_model
@@ -33,6 +34,7 @@ class StudySettings(TypedDict, total=False):
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
     distill: float | None
+    structure: str
     hidden: int
     split_seed: int
     data_root: Place | None
@@ -62,6 +64,7 @@ class Study:
     options: Mapping[str, Mapping[str, Any]] | None = None
     budget: SomeBudget = None
     distill: float | None = None
+    structure: str = WEIGHTS
     hidden: int = 512
     split_seed: int = 0
     data_root: Place | None = None
@@ -135,7 +138,9 @@ class Study:
             method=variant.place,
             options=variant.options,
             training=self._training,
-            **asdict(targets),
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
+            structure=self.structure,
             hidden=self.hidden,
             seed=seed,
             split_seed=split_seed,

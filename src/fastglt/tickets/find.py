@@ -4,7 +4,7 @@ A distilled ticket has a teacher before all that, the dense network, and a secon
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ def find_ticket(
     *,
     graph_sparsity: float = 0.2,
     weight_sparsity: float = 0.9,
+    structure: str = "weights",
     method: str = "fastglt",
     seed: int = 0,
     budget: SomeBudget = None,
@@ -96,6 +97,7 @@ def find_ticket(
         data: A PyG `Data` with x, edge_index, y and the masks of a split: one graph, nodes of one kind.
         graph_sparsity: The share of edges to remove.
         weight_sparsity: The share of weights to remove.
+        structure: What goes: single weights, or whole hidden units ("units"), which makes a smaller dense network.
         method: A name from `fastglt methods`, or ``module:Class`` of your own.
         seed: Random seed (initial weights of a backbone that is named, dropout).
         budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
@@ -113,7 +115,7 @@ def find_ticket(
             `Training` and the number of epochs.
         options: The method's own options, such as ``swap_fraction=0.2``.
     """
-    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
+    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity, structure=structure)
     lookup(method)  # a mistake is better told before the data is read
     prepared = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
     soft_edges = graph_sparsity > 0
@@ -154,7 +156,8 @@ def find(
     phases: dict[str, PhaseResult] = {}
     if budget.distill > 0:
         phases["teacher"], teacher = train_teacher(network, task, budget, **given)
-    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher)
+    units = method.units(network, task)
+    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher, units=units)
     search = phases["search"] = run_phase("search", start, method, journal, progress)
     if isolated:
         phases["isolated"] = train(phase="isolated", masks=search.best.masks, teacher=teacher)
@@ -176,6 +179,7 @@ def check_targets(network: Network, task: Task, method: Method) -> None:
     """Refuse targets that leave nothing, and a network that is not for this method, before anything is trained."""
     method.check(network)
     task.require(*method.needs)
+    method.units(network, task)
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
     warn_of_unused_weights(network, task.graph)
 
@@ -206,7 +210,7 @@ def make_ticket(
         config={
             "method": method.name,
             "options": method.options,
-            "targets": asdict(method.targets),
+            "targets": method.targets.settings,
             "budget": method.budget.settings,
             "metric": task.metric,
             **task_settings(type(task)),

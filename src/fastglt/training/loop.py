@@ -20,6 +20,7 @@ from fastglt.kernels import true_indices, zero_outside
 from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
+from fastglt.models.units import Units
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.base import Scores, Step, Task
 from fastglt.training.distillation import Teacher
@@ -59,7 +60,9 @@ class Training:
         seed: int,
         masks: Masks | None = None,
         teacher: Teacher | None = None,
+        units: Units | None = None,
     ) -> None:
+        self.units = units  # that weights are pruned by; None: they are pruned one by one
         self.network, self.teacher = copy.deepcopy(network).to(task.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks = Hooks()
@@ -138,6 +141,11 @@ class Training:
         self.soft_edge_mask, self.soft_weight_masks, self._soft = None, {}, {}
         self.end_stage()
         self.apply(self.masks)
+
+    @property
+    def initial_weights(self) -> dict[str, Tensor]:
+        """The prunable weights of Θ0, under no mask."""
+        return {name: self._start.get_parameter(name).detach() for name in self.weights}
 
     def end_round(self, number: int) -> None:
         """Keep the best epoch as the ticket of a round (from 1); the search goes on to a sparser one."""

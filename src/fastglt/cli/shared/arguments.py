@@ -97,6 +97,13 @@ Level = Annotated[
     float,
     typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=JUDGED),
 ]
+Structure = Annotated[
+    str,
+    typer.Option(
+        help="What of the weights goes: weights, one by one, or units: whole hidden ones, a smaller dense network.",
+        rich_help_panel=WHAT,
+    ),
+]
 SplitSeed = Annotated[
     int, typer.Option(help="Seed of the random split, if the data has none.", rich_help_panel=WHAT)
 ]

@@ -26,6 +26,7 @@ class Setup:
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
     model_option: arguments.ModelOptions = None
+    structure: arguments.Structure = "weights"
     split_seed: arguments.SplitSeed = 0
     oneshot_epochs: arguments.OneshotEpochs = None
     denoise_epochs: arguments.DenoiseEpochs = None
@@ -66,7 +67,8 @@ class Setup:
         return build_experiment(
             training={**training, **given({"distill": weight})},
             options=options,
-            **asdict(targets),
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
             method=method,
             seed=seed,
             threads=threads,

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -103,7 +102,7 @@ class Comparison:
         rows = [self._row(run) for run in runs]
         done = [row for row in rows if not row["reason"]]
         values = {key: [row[key] for row in done if row[key] is not None] for key in (*self._scores, *self._costs)}
-        targets = asdict(runs[0].experiment.targets)
+        targets = runs[0].experiment.targets.settings
         return {
             "method": runs[0].method,
             "options": runs[0].settings["options"],
@@ -131,7 +130,7 @@ class Comparison:
         trained = found.get("dense_seconds")
         return {
             "method": run.method,
-            **asdict(run.experiment.targets),
+            **run.experiment.targets.settings,
             **self._seeds_of(run),
             **{key: found.get(key) for key in (*self._scores, *_KEPT)},
             **{key: found.get(key) for key in self._costs},

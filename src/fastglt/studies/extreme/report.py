@@ -38,7 +38,7 @@ def _answer(answer: Answer, *, asked: bool, distilled: bool) -> dict[str, Any]:
     second = (answer.confirmed_distilled, _values(answer.against_distilled))
     return {
         **asdict(answer.question),
-        **asdict(answer.targets),
+        **answer.targets.settings,
         "failed": asked and answer.confirmation is None,
         "nothing_sparser_tried": answer.is_last,
         "confirmed": answer.confirmed,
