@@ -1,11 +1,11 @@
-"""Which hidden units stay: rules and variants on nodes that have no other use, and what single weights give instead.
+"""Which hidden units stay: rules and variants on nodes that have no other use, and single weights for comparison.
 
     python benchmarks/units_study.py --datasets cora citeseer pubmed --sparsities 0 0.75 --seeds 3 --jobs 2
 
 Planetoid's splits leave many nodes out. Their labels neither train a network, nor choose an epoch, nor count in a
-test score, so a choice can be made on them; where a split leaves no node out, validation nodes have to do. Edges go by
-the forest rule. Each run is one line of --out, so the same command goes on after an interruption; no test score is
-looked at. With --distill tickets are taught by the dense network, with that weight.
+test score, so a choice can be made on them; where a split leaves no node out, validation nodes have to do. Edges go
+by the forest rule. Each run is one line of --out, so the same command goes on after an interruption; no test score
+is looked at. With --distill tickets are taught by the dense network, with that weight.
 """
 
 import argparse
@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {  # method, structure, o
     "single weights": ("forest", WEIGHTS, {}),
 }
 DENSE = "dense"
-Job = tuple[
+Job = tuple[str, str, str, float, float, float, float, int]  # graph, model, variant, sparsities, teacher, lr, seed
     str, str, str, float, float, float, float, int
 ]  # dataset, model, variant, sparsities, teacher, lr, seed
 
