@@ -31,8 +31,6 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {  # method, structure, o
 }
 DENSE = "dense"
 Job = tuple[str, str, str, float, float, float, float, int]  # graph, model, variant, sparsities, teacher, lr, seed
-    str, str, str, float, float, float, float, int
-]  # dataset, model, variant, sparsities, teacher, lr, seed
 
 
 def run(job: Job) -> dict[str, Any]:
