@@ -3,6 +3,7 @@
 import copy
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -119,7 +120,9 @@ class PyGNetwork(Network):
 
         twin = copy.deepcopy(self).eval()
         twin.fused.wanted = False  # layers are called as the model calls them
-        return find_units(twin, lambda network: network(x, graph), self._prunable, self.weight_shapes)
+        shapes = {self.public_name(name): shape for name, shape in self.weight_shapes.items()}
+        found = find_units(twin.module, lambda: twin(x, graph), list(shapes), shapes)
+        return replace(found, ends={self.private_name(name): ends for name, ends in found.ends.items()})
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.

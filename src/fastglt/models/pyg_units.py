@@ -35,7 +35,7 @@ class _Layer:
 
 
 def find_units(
-    module: nn.Module, run: Callable[[nn.Module], Tensor], prunable: Sequence[str], shapes: Mapping[str, torch.Size]
+    module: nn.Module, run: Callable[[], Tensor], prunable: Sequence[str], shapes: Mapping[str, torch.Size]
 ) -> Units:
     """The units between the linear layers of a model in evaluation; `prunable` are names of weights in it."""
     linear = _linear_layers(module)
@@ -43,8 +43,8 @@ def find_units(
         if name not in linear:
             _refuse(f"'{name}' is no weight of a linear layer")
     with own_random_state(torch.device("cpu")), torch.no_grad():
-        layers, usual = _watch(module, linear, run)
-        ends_here = {name for name in layers if _trace(layers, name, lambda: run(module), usual)}
+        layers, usual = _watch(linear, run)
+        ends_here = {name for name in layers if _trace(layers, name, run, usual)}
     return _number(layers, ends_here, prunable, shapes)
 
 
@@ -66,9 +66,7 @@ def _linear_layers(module: nn.Module) -> dict[str, nn.Module]:
     return {name: layer for name, layer in found.items() if owners.count(id(layer.weight)) == 1}
 
 
-def _watch(
-    module: nn.Module, linear: Mapping[str, nn.Module], run: Callable[[nn.Module], Tensor]
-) -> tuple[dict[str, _Layer], Tensor]:
+def _watch(linear: Mapping[str, nn.Module], run: Callable[[], Tensor]) -> tuple[dict[str, _Layer], Tensor]:
     """What each layer is given and gives, and what the model does."""
     seen: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in linear}
 
@@ -76,7 +74,7 @@ def _watch(
         return lambda _, given, gave: seen[name].append((given[0].clone(), gave.clone()))
 
     with _hooked({layer: note(name) for name, layer in linear.items()}):
-        usual = run(module)
+        usual = run()
     for name, calls in seen.items():
         if len(calls) != 1 or calls[0][0].dim() != 2:
             _refuse(f"the layer of '{name}' is not called once, with a row for each node or edge")
