@@ -5,7 +5,7 @@ A distilled ticket is taught by the dense network of the same seed, and so is a 
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,18 @@ from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
+from fastglt.tickets.phases import (
+    DENSE,
+    DISTILLED,
+    SAME_LR,
+    PhaseResult,
+    Progress,
+    fixed_recipe,
+    opponents,
+    score_state,
+    teacher_of,
+    train_fixed,
+)
 from fastglt.tickets.ticket import Ticket, masks_hash, state_hash
 from fastglt.training.distillation import Teacher
 
@@ -85,7 +96,8 @@ class Contest:
     @property
     def sides(self) -> tuple[str, ...]:
         """What is trained for each seed."""
-        return (DENSE, TICKET, DISTILLED) if self.budget.distill > 0 else (DENSE, TICKET)
+        first, *others = opponents(self.budget)
+        return (first, TICKET, *others)
 
     def verdict(
         self,
@@ -116,10 +128,12 @@ class Contest:
             level=level,
             identical=identical,
         )
-        distilled = None
-        if DISTILLED in by_side:
-            distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
-        return judge(dense_scores=by_side[DENSE], distilled=distilled)
+        others = {
+            name: judge(dense_scores=by_side[side], against=side)
+            for name, side in {"distilled": DISTILLED, "same_lr": SAME_LR}.items()
+            if side in by_side
+        }
+        return judge(dense_scores=by_side[DENSE], **others)
 
     def pending(self, seeds: Sequence[int], ledger: Ledger) -> list[dict[str, Any]]:
         """The settings of all trainings that a verdict would need and a ledger does not have.
@@ -153,11 +167,12 @@ class Contest:
 
     def is_taught(self, side: str) -> bool:
         """Whether a side has a teacher."""
-        return side != DENSE and self.budget.distill > 0
+        return side in (TICKET, DISTILLED) and self.budget.distill > 0
 
     def settings(self, side: str, start: Network, seed: int) -> dict[str, Any]:
         """All that decides a training's result but machine and versions; nothing of the masks for dense."""
-        masks = self.masks_of(side)
+        masks, budget, taught = self.masks_of(side), self.budget, self.is_taught(side)
+        recipe = fixed_recipe(budget, start, masks, taught=taught or side == SAME_LR)
         identity = start.identity
         shape = {key: value for key, value in identity["model"].items() if key != "seed"}  # Θ0 has a digest
         return {
@@ -167,11 +182,13 @@ class Contest:
             "model": shape,
             "initial": state_hash(start.state_dict()),
             "masks": None if masks is None else masks_hash(masks),
-            "epochs": self.budget.epochs,
-            **asdict(self.budget.recipe),
+            "epochs": budget.epochs,
+            **asdict(recipe),
             "seed": seed,
             "fresh_init": self.fresh_init,
-            **({"distill": self.budget.distill} if self.is_taught(side) else {}),
+            **({name: budget.teaching[name] for name in budget.teaching if name != "distill_lr"} if taught else {}),
+            **({"teacher_lr": budget.lr} if taught and budget.changes_lr else {}),
+            **({"twin": SAME_LR} if side == SAME_LR else {}),
         }
 
     def search_scores(self) -> dict[str, float]:
@@ -240,7 +257,8 @@ class _Round:
         if known is not None:
             return known
         teacher = self._teacher if contest.is_taught(side) else None
-        result = self._train(side.replace("_", " "), contest.masks_of(side), teacher)
+        at = replace(contest.budget, lr=contest.budget.distill_lr) if side == SAME_LR else contest.budget
+        result = self._train(side.replace("_", " "), contest.masks_of(side), teacher, at)
         self._ledger.keep(settings, result)
         if side == DENSE:
             self._dense = result
@@ -249,16 +267,16 @@ class _Round:
     @cached_property
     def _teacher(self) -> Teacher:
         """The plain dense network; trained once more where its score alone is remembered."""
-        dense = self._dense or self._train("teacher", None, None)
         contest = self._contest
+        dense = self._dense or self._train("teacher", None, None, contest.budget)
         return teacher_of(dense.best, self._start, contest.task, contest.budget, seed=self._seed)
 
-    def _train(self, what: str, masks: Masks | None, teacher: Teacher | None) -> PhaseResult:
+    def _train(self, what: str, masks: Masks | None, teacher: Teacher | None, budget: Budget) -> PhaseResult:
         return train_fixed(
             f"{what}, seed {self._seed}",
             self._start,
             self._contest.task,
-            self._contest.budget,
+            budget,
             seed=self._seed,
             masks=masks,
             teacher=teacher,
@@ -288,7 +306,8 @@ def evaluate(
     >>> print(verdict)  # who wins, by how much, how surely  # doctest: +SKIP
 
     A distilled ticket is taught by the dense network of the same seed, and its verdict has a second one in
-    `distilled`, against a dense network that was taught as well.
+    `distilled`, against a dense network that was taught as well. Where it has a learning rate of its own there is a
+    third in `same_lr`, against a plain dense network at that rate.
 
     Args:
         ticket: The ticket.

@@ -91,6 +91,7 @@ class StoredTrainings(Ledger):
 
 
 def _side(settings: Mapping[str, Any]) -> str:
+    """The phase that made a training's scores."""
     if settings["masks"] is not None:
         return "isolated"
-    return DISTILLED if "distill" in settings else DENSE
+    return DISTILLED if "distill" in settings else settings.get("twin", DENSE)

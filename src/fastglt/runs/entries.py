@@ -45,7 +45,8 @@ def entries_of_find(
     alone = {n: value for n, value in metrics.items() if n not in others and not n.startswith(_COMPARED)}
     found = [entry_of(ticket, alone, command=command, folder=folder)]
     for twin, settings in twins.items():
-        teacher = ["distill", *(f"teacher_{result}" for result in _RESULTS)] if "distill" in settings else []
+        said = [name for name in settings if name.startswith("distill")]
+        teacher = [*said, *(f"teacher_{result}" for result in _RESULTS)] if said else []
         own = {name: metrics[name] for name in (*_SHARED, *teacher, *results[twin])}
         found.append(entry_of(settings, own, command=command, folder=folder))
     return found

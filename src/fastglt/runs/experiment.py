@@ -26,7 +26,17 @@ from fastglt.tasks import Task, known_metric, lookup, task_settings
 from fastglt.tasks.base import metric_of
 from fastglt.tickets.find import check_targets, find
 from fastglt.tickets.networks import named_network
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.tickets.phases import (
+    DENSE,
+    DISTILLED,
+    SAME_LR,
+    PhaseResult,
+    Progress,
+    how_to_teach,
+    opponents,
+    train_opponent,
+    train_teacher,
+)
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
 
@@ -153,10 +163,15 @@ class Prepared:
     @property
     def twins(self) -> dict[str, dict[str, Any]]:
         """What the ticket is compared with, by name and settings: the dense network and, for a distilled ticket,
-        one that was taught in the same way.
+        one that was taught in the same way and, where that has its own learning rate, one at that rate.
         """
-        plain, weight = self.dense_settings, self.method.budget.distill
-        return {DENSE: plain, DISTILLED: {**plain, "distill": weight}} if weight > 0 else {DENSE: plain}
+        plain, budget = self.dense_settings, self.method.budget
+        known = {
+            DENSE: plain,
+            DISTILLED: {**plain, **budget.teaching},
+            SAME_LR: {**plain, "lr": budget.taught_recipe.lr, "twin": SAME_LR},
+        }
+        return {name: known[name] for name in opponents(budget)}
 
     @property
     def _shared_settings(self) -> dict[str, Any]:
@@ -195,9 +210,11 @@ class Prepared:
         """A training that can be thrown away, at its beginning; a teacher who knows nothing costs as much as one
         who does.
         """
-        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_outputs)
-        ignorant = Teacher(outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight)
-        teacher = ignorant if weight > 0 else None
+        teacher = None
+        if method.budget.distill > 0:
+            shape = (self.task.graph.num_nodes, self.task.num_outputs)
+            nothing = torch.zeros(shape, dtype=torch.float32, device=self.task.device)
+            teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))
         training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
         method.begin(training)
         return training
@@ -215,17 +232,17 @@ class Prepared:
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 
-    def run_dense(self, folder: RunFolder, *, distilled: bool = False) -> dict[str, Any]:
-        """Train a dense twin alone in an open folder, the plain one or the distilled one; returns its metrics."""
+    def run_dense(self, folder: RunFolder, name: str = DENSE) -> dict[str, Any]:
+        """Train one of the dense twins alone in an open folder, the plain one unless named; returns its metrics."""
         budget, phases, teacher = self.method.budget, dict[str, PhaseResult](), None
         given: dict[str, Any] = {"seed": self.experiment.seed, "journal": folder}
+        distilled = name == DISTILLED
         if distilled:
             phases["teacher"], teacher = train_teacher(self.network, self.task, budget, **given)
-        name = DISTILLED if distilled else DENSE
-        phases[name] = train_fixed(name, self.network, self.task, budget, teacher=teacher, **given)
+        phases[name] = train_opponent(name, self.network, self.task, budget, teacher=teacher, **given)
         metrics = {
             **self._about,
-            **({"distill": budget.distill} if distilled else {}),
+            **(budget.teaching if distilled else {}),
             "epochs": budget.epochs,
             **phase_metrics(phases),
             **self._where,

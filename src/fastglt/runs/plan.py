@@ -12,7 +12,7 @@ from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.runs.run_folder import RunFolder, settings_digest
 from fastglt.runs.store import Entry, key_of
-from fastglt.tickets.phases import DENSE, DISTILLED
+from fastglt.tickets.phases import DENSE, DISTILLED, SAME_LR
 
 OURS = "FASTGLT_"  # how the names of our environment variables begin
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
@@ -35,7 +35,7 @@ class Run:
     @property
     def is_dense(self) -> bool:
         """Whether it is a dense twin of a seed's tickets."""
-        return self.method in (DENSE, DISTILLED)
+        return self.method in (DENSE, DISTILLED, SAME_LR)
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Run:
     def epochs(self) -> int:
         """Of all its trainings together."""
         budget = self.experiment.budget
-        taught = budget.epochs if budget.distill > 0 and self.method != DENSE else 0
+        taught = budget.epochs if budget.distill > 0 and self.method not in (DENSE, SAME_LR) else 0
         return taught + budget.epochs + (0 if self.is_dense else self.experiment.make_method().epochs)
 
     def result(self) -> dict[str, Any] | None:

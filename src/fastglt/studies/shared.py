@@ -7,8 +7,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
-from fastglt.methods import Budget, Targets
+from fastglt.methods import Targets
 from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.methods.teaching import Distill
 from fastglt.methods.variants import Variant, check_differ, read_variants
 from fastglt.models import lookup as lookup_model
 from fastglt.runs.build import build_experiment
@@ -32,7 +33,7 @@ class StudySettings(TypedDict, total=False):
     model_options: Mapping[str, Any] | None
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
-    distill: float | None
+    distill: Distill
     hidden: int
     split_seed: int
     data_root: Place | None
@@ -61,7 +62,7 @@ class Study:
     model_options: Mapping[str, Any] | None = None
     options: Mapping[str, Mapping[str, Any]] | None = None
     budget: SomeBudget = None
-    distill: float | None = None
+    distill: Distill = None
     hidden: int = 512
     split_seed: int = 0
     data_root: Place | None = None
@@ -134,7 +135,8 @@ class Study:
             model_options=dict(self.model_options or {}),
             method=variant.place,
             options=variant.options,
-            training=self._training,
+            training=self.budget,
+            distill=self.distill,
             **asdict(targets),
             hidden=self.hidden,
             seed=seed,
@@ -144,11 +146,3 @@ class Study:
             device=self.device,
             data_root=None if root is None else Path(root),
         )
-
-    @property
-    def _training(self) -> SomeBudget:
-        """What was said of the budget, the teacher's weight included."""
-        given = self.budget
-        if self.distill is None:
-            return given
-        return {**(asdict(given) if isinstance(given, Budget) else given or {}), "distill": self.distill}

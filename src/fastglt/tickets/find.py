@@ -16,6 +16,7 @@ from fastglt.masks import Masks
 from fastglt.methods import Method, Targets, lookup, make
 from fastglt.methods.settings import name_of, with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.methods.teaching import Distill, with_teacher
 from fastglt.models.base import Network, state_of
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
@@ -25,13 +26,14 @@ from fastglt.tasks import Scores, Task, kind_of, task_settings
 from fastglt.tickets.networks import as_network, warn_of_unused_weights
 from fastglt.tickets.phases import (
     DENSE,
-    DISTILLED,
     Journal,
     PhaseResult,
     Progress,
+    opponents,
     run_phase,
     score_state,
     train_fixed,
+    train_opponent,
     train_teacher,
 )
 from fastglt.tickets.ticket import Ticket, state_hash
@@ -71,7 +73,7 @@ def find_ticket(
     directed: bool | None = None,
     isolated: bool = True,
     prunable: list[str] | None = None,
-    distill: float | None = None,
+    distill: Distill = None,
     device: str | torch.device = "cpu",
     progress: Progress | bool | None = None,
     **options: Any,
@@ -106,8 +108,9 @@ def find_ticket(
         directed: Whether each direction of an edge is pruned on its own (default: if the data is directed).
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
         prunable: The names of the parameters to prune, of a PyG model (default: every weight matrix).
-        distill: The weight of a teacher in the loss: the dense network is trained first, and what it says about all
-            nodes teaches the search and the ticket alone (default: no teacher).
+        distill: A teacher: the dense network is trained first, and what it says about all nodes teaches the search
+            and the ticket alone (default: none). True for the usual one; ``{"weight": 10, "temperature": 2}`` and
+            ``labels``, ``lr``, ``nodes`` to change it; a number is its weight, and all else as in 0.1.
         device: cpu, cuda, ….
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
@@ -122,9 +125,7 @@ def find_ticket(
     )
     names = (method, name_of(prepared.graph), network.spec["name"])
     budget, options = with_defaults(*names, budget=budget, options=options)
-    if distill is not None:
-        budget = replace(budget, distill=distill)
-    chosen = make(method, targets=targets, budget=budget, **options)
+    chosen = make(method, targets=targets, budget=with_teacher(budget, distill), **options)
     with shown(progress) as after_epoch:
         found = find(network, prepared, chosen, seed=seed, isolated=isolated, dense=False, progress=after_epoch)
     return found.ticket.with_config(**({} if directed is None else {"directed": directed}))
@@ -150,18 +151,17 @@ def find(
     check_targets(network, task, method)
     journal, budget, teacher = journal or Journal(), method.budget, None
     given: dict[str, Any] = {"seed": seed, "journal": journal, "progress": progress}
-    train = partial(train_fixed, network=network, task=task, budget=budget, **given)
     phases: dict[str, PhaseResult] = {}
     if budget.distill > 0:
         phases["teacher"], teacher = train_teacher(network, task, budget, **given)
     start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher)
     search = phases["search"] = run_phase("search", start, method, journal, progress)
     if isolated:
-        phases["isolated"] = train(phase="isolated", masks=search.best.masks, teacher=teacher)
-    if dense:
-        phases[DENSE] = phases.get("teacher") or train(phase=DENSE)
-    if dense and teacher is not None:
-        phases[DISTILLED] = train(phase=DISTILLED, teacher=teacher)
+        fixed: dict[str, Any] = {"masks": search.best.masks, "teacher": teacher}
+        phases["isolated"] = train_fixed("isolated", network, task, budget, **fixed, **given)
+    for name in opponents(budget) if dense else ():
+        known = phases.get("teacher") if name == DENSE else None
+        phases[name] = known or train_opponent(name, network, task, budget, teacher=teacher, **given)
     others = {name: result.best.scores for name, result in phases.items() if name != "search"}
     seconds = {name: result.seconds for name, result in phases.items()}
     ticket_of = partial(make_ticket, network, task, method, seed)

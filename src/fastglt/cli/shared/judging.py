@@ -44,7 +44,7 @@ class Judged:
             "dataset": self.dataset,
             "model": ticket.model["name"],
             "method": ticket.config["method"],
-            **({"distill": self.contest.budget.distill} if self.contest.budget.distill > 0 else {}),
+            **self.contest.budget.teaching,
             "graph_sparsity": ticket.graph_sparsity,
             "weight_sparsity": ticket.weight_sparsity,
         }
@@ -192,8 +192,8 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
     start = "trained from fresh initial weights" if document["fresh_init"] else "retrained from initial weights"
     verdicts = {f"{start}, n = {verdict.n}": verdict}
-    if verdict.distilled is not None:
-        verdicts["… against dense distilled"] = verdict.distilled
+    for one in verdict.others.values():
+        verdicts[f"… against {one.against.replace('_', ' ')}"] = one
     for row, one in verdicts.items():
         values = one.as_dict()
         scores = [mean_and_deviation(values[f"{side}_mean"], values[f"{side}_std"]) for side in ("dense", "ticket")]

@@ -39,7 +39,7 @@ def _is_number(value: object) -> bool:
 
 def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
     """Dense against ticket; then the outcome in words, where all of it is, and what to do next."""
-    twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
+    twins = [twin for twin in wording.OPPONENTS if f"{twin}_test" in metrics]
     kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
     title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
     table = PlainTable(title=title, title_justify="left", caption_justify="left")
