@@ -5,9 +5,9 @@
     python benchmarks/teacher.py table
 
 Every ticket is found once for a seed, taught with weight 1 (`alone`), or once for each way of teaching (`search`),
-and trained alone from Θ0 in the way that is tried. Scores are those of nodes that a split leaves out (Cora, Citeseer,
-PubMed), else of the validation nodes, in % at the best validation epoch; no test node is looked at. Each line of
-the file is one training, so a kill costs one; finished lines are not computed again.
+and trained alone from Θ0 in the way that is tried. Scores are those of nodes that a split leaves out (Cora,
+Citeseer, PubMed), else of the validation nodes, in % at the best validation epoch; no test node is looked at. Each
+line of the file is one training, so a kill costs one; finished lines are not computed again.
 """
 
 import argparse

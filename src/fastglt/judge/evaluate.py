@@ -128,12 +128,12 @@ class Contest:
             level=level,
             identical=identical,
         )
-        others = {
-            name: judge(dense_scores=by_side[side], against=side)
-            for name, side in {"distilled": DISTILLED, "same_lr": SAME_LR}.items()
+        other = {
+            side: judge(dense_scores=by_side[side], against=side)
+            for side in (DISTILLED, SAME_LR)
             if side in by_side
         }
-        return judge(dense_scores=by_side[DENSE], **others)
+        return judge(dense_scores=by_side[DENSE], distilled=other.get(DISTILLED), same_lr=other.get(SAME_LR))
 
     def pending(self, seeds: Sequence[int], ledger: Ledger) -> list[dict[str, Any]]:
         """The settings of all trainings that a verdict would need and a ledger does not have.
@@ -186,7 +186,7 @@ class Contest:
             **asdict(recipe),
             "seed": seed,
             "fresh_init": self.fresh_init,
-            **({name: budget.teaching[name] for name in budget.teaching if name != "distill_lr"} if taught else {}),
+            **(budget.taught_alone if taught else {}),
             **({"teacher_lr": budget.lr} if taught and budget.changes_lr else {}),
             **({"twin": SAME_LR} if side == SAME_LR else {}),
         }

@@ -23,12 +23,13 @@ class Budget:
     distill_temperature: float = 1.0  # that both sides' outputs are divided by
     distill_labels: float = 1.0  # weight of the task's own loss beside a teacher; 0: the teacher alone
     distill_lr: float = 0.0  # learning rate of whoever is taught; 0: lr, as of all others
+    distill_search: float = 1.0  # share of that weight in the search; 0: the ticket alone is taught
     distill_nodes: str = "all"  # whom a teacher teaches about: all nodes, or those that are not trained on
     isolated_decay: str = "whole"  # of a ticket alone: the whole weight_decay, or times the density of its weights
 
     def __post_init__(self) -> None:
-        weights = {"distill": self.distill, "distill_labels": self.distill_labels, "distill_lr": self.distill_lr}
-        require("not be negative", **weights)
+        names = ("distill", "distill_labels", "distill_lr", "distill_search")
+        require("not be negative", **{name: getattr(self, name) for name in names})
         require("be positive", distill_temperature=self.distill_temperature)
         if self.distill_nodes not in NODES:
             raise unknown_name("choice of distill_nodes", self.distill_nodes, NODES)
@@ -60,6 +61,11 @@ class Budget:
     def teaching(self) -> dict[str, Any]:
         """All that is chosen of a teacher, as `settings` has it; nothing without one."""
         return {name: value for name, value in self.settings.items() if name.startswith("distill")}
+
+    @property
+    def taught_alone(self) -> dict[str, Any]:
+        """What of that decides how anybody is taught outside the search."""
+        return {name: value for name, value in self.teaching.items() if name != "distill_search"}
 
     @property
     def recipe(self) -> Recipe:

@@ -10,8 +10,15 @@ from fastglt.methods.budget import Budget
 Distill = bool | float | Mapping[str, Any] | None
 
 # One default for all graphs, chosen on nodes that count in no test score: docs/taught.md.
-TEACHING: dict[str, Any] = {"weight": 100.0, "temperature": 1.0, "labels": 1.0, "lr": 0.01, "nodes": "all"}
-_IN_BUDGET = {"weight": "distill", **{name: f"distill_{name}" for name in ("temperature", "labels", "lr", "nodes")}}
+TEACHING: dict[str, Any] = {
+    "weight": 100.0,
+    "search": 0.01,  # share of the weight in the search
+    "temperature": 1.0,
+    "labels": 1.0,
+    "lr": 0.01,
+    "nodes": "all",
+}
+_IN_BUDGET = {name: "distill" if name == "weight" else f"distill_{name}" for name in TEACHING}
 
 
 def with_teacher(budget: Budget, distill: Distill) -> Budget:

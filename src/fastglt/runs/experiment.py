@@ -168,7 +168,7 @@ class Prepared:
         plain, budget = self.dense_settings, self.method.budget
         known = {
             DENSE: plain,
-            DISTILLED: {**plain, **budget.teaching},
+            DISTILLED: {**plain, **budget.taught_alone},
             SAME_LR: {**plain, "lr": budget.taught_recipe.lr, "twin": SAME_LR},
         }
         return {name: known[name] for name in opponents(budget)}
@@ -214,7 +214,7 @@ class Prepared:
         if method.budget.distill > 0:
             shape = (self.task.graph.num_nodes, self.task.num_outputs)
             nothing = torch.zeros(shape, dtype=torch.float32, device=self.task.device)
-            teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))
+            teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))  # as the ticket alone has
         training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
         method.begin(training)
         return training
@@ -242,7 +242,7 @@ class Prepared:
         phases[name] = train_opponent(name, self.network, self.task, budget, teacher=teacher, **given)
         metrics = {
             **self._about,
-            **(budget.teaching if distilled else {}),
+            **(budget.taught_alone if distilled else {}),
             "epochs": budget.epochs,
             **phase_metrics(phases),
             **self._where,

@@ -32,6 +32,7 @@ from fastglt.tickets.phases import (
     opponents,
     run_phase,
     score_state,
+    teacher_of_search,
     train_fixed,
     train_opponent,
     train_teacher,
@@ -110,7 +111,7 @@ def find_ticket(
         prunable: The names of the parameters to prune, of a PyG model (default: every weight matrix).
         distill: A teacher: the dense network is trained first, and what it says about all nodes teaches the search
             and the ticket alone (default: none). True for the usual one; ``{"weight": 10, "temperature": 2}`` and
-            ``labels``, ``lr``, ``nodes`` to change it; a number is its weight, and all else as in 0.1.
+            ``labels``, ``lr``, ``search``, ``nodes`` to change it; a number is its weight, and all else as in 0.1.
         device: cpu, cuda, ….
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
@@ -154,7 +155,7 @@ def find(
     phases: dict[str, PhaseResult] = {}
     if budget.distill > 0:
         phases["teacher"], teacher = train_teacher(network, task, budget, **given)
-    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher)
+    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher_of_search(teacher, budget))
     search = phases["search"] = run_phase("search", start, method, journal, progress)
     if isolated:
         fixed: dict[str, Any] = {"masks": search.best.masks, "teacher": teacher}

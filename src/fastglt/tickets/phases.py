@@ -159,6 +159,13 @@ def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, 
         return Teacher(outputs=network_outputs(training, best), **how_to_teach(budget, task))
 
 
+def teacher_of_search(teacher: Teacher | None, budget: Budget) -> Teacher | None:
+    """The teacher as far as the search is taught; None if it is not."""
+    if teacher is None or budget.distill_search == 0:
+        return None
+    return replace(teacher, weight=teacher.weight * budget.distill_search)
+
+
 def how_to_teach(budget: Budget, task: Task) -> dict[str, Any]:
     """All of a teacher but what it says."""
     return {

@@ -123,8 +123,15 @@ Distill = Annotated[
 DistillWeight = Annotated[
     float | None,
     typer.Option(
-        help="Of KL(teacher ‖ student) beside the task's loss; this and the next four only with --distill "
+        help="Of KL(teacher ‖ student) beside the task's loss; this and the next five only with --distill "
         "(default: 100).",
+        rich_help_panel=LONG,
+    ),
+]
+DistillSearch = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of that weight in the search; 0: the ticket alone is taught (default: 0.01).",
         rich_help_panel=LONG,
     ),
 ]

@@ -34,6 +34,7 @@ class Setup:
     weight_decay: arguments.WeightDecay = None
     distill: arguments.Distill = False
     distill_weight: arguments.DistillWeight = None
+    distill_search: arguments.DistillSearch = None
     distill_temperature: arguments.DistillTemperature = None
     distill_labels: arguments.DistillLabels = None
     distill_lr: arguments.DistillLr = None
@@ -79,7 +80,7 @@ class Setup:
         )
 
 
-_TEACHER = ("weight", "temperature", "labels", "lr", "nodes")
+_TEACHER = ("weight", "search", "temperature", "labels", "lr", "nodes")
 _TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay")
 
 

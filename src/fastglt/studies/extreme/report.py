@@ -77,8 +77,8 @@ def print_document(found: Values, console: Console | None = None) -> None:
     others = _others(found["answers"])
     about = _TWO.format(_THREE * ("same_lr" in others)) if others else ""
     print_text(
-        f"{about}Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean ± "
-        f"standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.",
+        f"{about}Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean "
+        f"± standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.",
         console,
     )
     console.print()
