@@ -11,6 +11,7 @@ split leaves out or, where there are none, half of the test nodes, which are not
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 from dataclasses import replace
@@ -66,10 +67,8 @@ def half_search(network: Any, task: NodeTask, budget: Any, sparsity: float, weig
 
     until = UntilThen(targets=targets, budget=budget)
     training.target = None
-    try:
+    with contextlib.suppress(ValueError):  # no epoch has the target's counts yet, which nobody asks here
         train(training, until)
-    except ValueError:  # no epoch has the target's counts yet, which nobody asks here
-        pass
     return training
 
 

@@ -4,7 +4,7 @@ A distilled ticket is taught by the dense network of the same seed, and so is a 
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,16 @@ from torch import nn
 from fastglt.errors import InputError, check_seed
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
+from fastglt.methods import METHODS, FixedMasks, Method, Targets, make
 from fastglt.methods.base import Budget
 from fastglt.models.base import Network
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
+from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
+from fastglt.tickets.new_nodes import NEW, NEW_KEPT, NewNodes, check_network
 from fastglt.tickets.phases import (
     DENSE,
     DISTILLED,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 
 TICKET = "ticket"
+TEST = "test"
 
 
 class Ledger:
@@ -55,8 +59,15 @@ class Ledger:
         """Whether a training was finished before."""
         return False
 
+    def recall_new(self, settings: dict[str, Any], names: Sequence[str]) -> dict[str, float] | None:
+        """The scores on hidden nodes of a training that was finished before."""
+        return None
+
     def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
         """Called at the end of each training."""
+
+    def keep_new(self, settings: dict[str, Any], result: PhaseResult, new: Mapping[str, float]) -> None:
+        """Called instead where nodes were hidden, with the scores on these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +78,7 @@ class Contest:
     task: Task
     network: Network  # at the ticket's Θ0
     masks: Masks
+    inductive: Inductive | None = None  # where nodes were hidden; the task is the seen part
     fresh_init: bool = (
         False  # each seed brings a Θ0 of its own, for both sides: does the structure win without its own?
     )
@@ -79,6 +91,7 @@ class Contest:
         *,
         fresh_init: bool = False,
         other_graph: bool = False,
+        inductive: Inductive | None = None,
     ) -> "Contest":
         """Check all that can be checked before anything is trained."""
         if not task.has_test:
@@ -86,7 +99,10 @@ class Contest:
         ticket.check(task, other_graph=other_graph)
         network, masks = restore_start(ticket, model)
         check_fits(network, task, soft_edges=False)
-        return Contest(ticket=ticket, task=task, network=network, masks=masks, fresh_init=fresh_init)
+        if inductive is not None:
+            check_network(network, inductive)
+        given: dict[str, Any] = {"network": network, "masks": masks, "inductive": inductive}
+        return Contest(ticket=ticket, task=task, fresh_init=fresh_init, **given)
 
     @property
     def budget(self) -> Budget:
@@ -113,27 +129,35 @@ class Contest:
         seeds = _checked(seeds)
         ledger = ledger or Ledger()
         identical = self._identical(seeds)
-        scores: dict[str, list[float]] = {side: [] for side in self.sides}
+        scores: dict[str, list[dict[str, float]]] = {side: [] for side in self.sides}
         for seed in seeds[:1] if identical else seeds:
             round_of_seed = _Round(self, self._start(seed), seed, ledger, progress)
             for side, found in scores.items():
-                found.append(round_of_seed.score(side))
+                found.append(round_of_seed.scores(side))
         copies = len(seeds) if identical else 1
-        by_side = {side: tuple(found * copies) for side, found in scores.items()}
-        judge = partial(
-            Verdict,
-            seeds=tuple(seeds),
-            ticket_scores=by_side[TICKET],
-            margin=margin,
-            level=level,
-            identical=identical,
-        )
-        other = {
-            side: judge(dense_scores=by_side[side], against=side)
+
+        def of(side: str, name: str = TEST) -> tuple[float, ...]:
+            return tuple([one[name] for one in scores[side]] * copies)
+
+        judge = partial(Verdict, seeds=tuple(seeds), margin=margin, level=level, identical=identical)
+        mine, opponent = of(TICKET), partial(of, DENSE)
+        others = {
+            side: judge(dense_scores=of(side), ticket_scores=mine, against=side)
             for side in (DISTILLED, SAME_LR)
-            if side in by_side
+            if side in scores
         }
-        return judge(dense_scores=by_side[DENSE], distilled=other.get(DISTILLED), same_lr=other.get(SAME_LR))
+        hidden = {
+            name: judge(dense_scores=opponent(NEW), ticket_scores=of(TICKET, name))
+            for name in ((NEW, NEW_KEPT) if self.inductive is not None else ())
+        }
+        return judge(
+            dense_scores=opponent(),
+            ticket_scores=mine,
+            distilled=others.get(DISTILLED),
+            same_lr=others.get(SAME_LR),
+            new=hidden.get(NEW),
+            new_kept=hidden.get(NEW_KEPT),
+        )
 
     def pending(self, seeds: Sequence[int], ledger: Ledger) -> list[dict[str, Any]]:
         """The settings of all trainings that a verdict would need and a ledger does not have.
@@ -189,7 +213,23 @@ class Contest:
             **(budget.taught_alone if taught else {}),
             **({"teacher_lr": budget.lr} if taught and budget.changes_lr else {}),
             **({"twin": SAME_LR} if side == SAME_LR else {}),
+            **({} if self.inductive is None else {"inductive": self._inductive_settings(side)}),
         }
+
+    def _inductive_settings(self, side: str) -> dict[str, Any]:
+        """What decides the scores of hidden nodes: also, for the ticket, the method whose rule keeps new edges."""
+        assert self.inductive is not None
+        config = self.ticket.config
+        rule = {"method": config["method"], "options": config["options"]} if side == TICKET else {}
+        return {**self.inductive.settings, **rule}
+
+    @cached_property
+    def method(self) -> Method:
+        """The method that found the ticket, as far as it is known here; else one without an edge rule."""
+        config, budget = self.ticket.config, self.budget
+        if config["method"] not in METHODS:
+            return FixedMasks(budget=budget)
+        return make(config["method"], targets=Targets(**config["targets"]), budget=budget, **config["options"])
 
     def search_scores(self) -> dict[str, float]:
         """The search's trained weights on the hard-pruned graph: with its soft edge mask, then with 1 for all."""
@@ -249,20 +289,28 @@ class _Round:
         self._ledger, self._progress = ledger, progress
         self._dense: PhaseResult | None = None  # once it is trained
 
-    def score(self, side: str) -> float:
-        """The test score of one side, remembered or trained."""
-        contest = self._contest
+    def scores(self, side: str) -> dict[str, float]:
+        """The test score of one side and, where nodes were hidden, those on them; remembered or trained."""
+        contest, names = self._contest, (NEW, NEW_KEPT) if side == TICKET else (NEW,)
         settings = contest.settings(side, self._start, self._seed)
         known = self._ledger.recall(settings)
-        if known is not None:
-            return known
+        new = None if contest.inductive is None else self._ledger.recall_new(settings, names)
+        if known is not None and (contest.inductive is None or new is not None):
+            return {TEST: known, **(new or {})}
         teacher = self._teacher if contest.is_taught(side) else None
         at = replace(contest.budget, lr=contest.budget.distill_lr) if side == SAME_LR else contest.budget
         result = self._train(side.replace("_", " "), contest.masks_of(side), teacher, at)
-        self._ledger.keep(settings, result)
         if side == DENSE:
             self._dense = result
-        return result.best.scores.test
+        test = {TEST: result.best.scores.test}
+        if contest.inductive is None:
+            self._ledger.keep(settings, result)
+            return test
+        given: dict[str, Any] = {"network": self._start, "method": contest.method, "seed": self._seed}
+        judge = NewNodes(inductive=contest.inductive, **given)
+        found = judge.scores(result.best.state, contest.masks_of(side))
+        self._ledger.keep_new(settings, result, found)
+        return {**test, **found}
 
     @cached_property
     def _teacher(self) -> Teacher:
@@ -307,7 +355,8 @@ def evaluate(
 
     A distilled ticket is taught by the dense network of the same seed, and its verdict has a second one in
     `distilled`, against a dense network that was taught as well. Where it has a learning rate of its own there is a
-    third in `same_lr`, against a plain dense network at that rate.
+    third in `same_lr`, against a plain dense network at that rate. A ticket from which nodes were hidden is judged
+    on the others, and has verdicts of the hidden ones in `new` and `new_kept`.
 
     Args:
         ticket: The ticket.
@@ -328,7 +377,11 @@ def evaluate(
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     metric = metric or ticket.config["metric"]
     task = ticket.task.from_data(data, metric=metric, directed=ticket.directed).to(device)
-    contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
+    said = ticket.config.get("inductive")
+    hidden = None if said is None else hide(task, said["share"], seed=said["split_seed"])
+    task = task if hidden is None else hidden.seen
+    given: dict[str, Any] = {"fresh_init": fresh_init, "other_graph": other_graph, "inductive": hidden}
+    contest = Contest.prepare(ticket, model, task, **given)
     check_rule(margin, level)
     chosen = tuple(seeds)
     trainings = len(contest.pending(chosen, Ledger())) if progress is True else None

@@ -34,6 +34,8 @@ class Verdict:
     against: str = DENSE  # whose the dense scores are: the plain dense network's, or another opponent's
     distilled: "Verdict | None" = None  # of a distilled ticket, the verdict against the distilled dense network
     same_lr: "Verdict | None" = None  # likewise, against a plain dense network at the ticket's learning rate
+    new: "Verdict | None" = None  # of nodes that were hidden from all trainings, with all their edges
+    new_kept: "Verdict | None" = None  # likewise; the ticket with the edges that its rule keeps of theirs
     identical: bool = False  # the seeds change nothing, so that all trainings are one and the same
     split_seeds: tuple[int, ...] = ()  # where there are several splits: the one of each pair
 
@@ -135,7 +137,8 @@ class Verdict:
         """Everything as plain values: fractions; what is not a number, for want of seeds, is null.
 
         Of a distilled ticket, `distilled` is the verdict against the distilled dense network, with the same keys;
-        where it has a learning rate of its own, `same_lr` is that against a plain dense network at this rate.
+        where it has a learning rate of its own, `same_lr` is that against a plain dense network at this rate. Where
+        nodes were hidden, `new` and `new_kept` are the verdicts of their scores.
         """
         low, high = self.interval
         other = {name: verdict.as_dict() for name, verdict in self.others.items()}
@@ -179,8 +182,8 @@ class Verdict:
 
     @property
     def others(self) -> "dict[str, Verdict]":
-        """The verdicts against a taught ticket's other opponents, by name."""
-        found = {"distilled": self.distilled, "same_lr": self.same_lr}
+        """The verdicts against a taught ticket's other opponents, and of hidden nodes, by name."""
+        found = {name: getattr(self, name) for name in ("distilled", "same_lr", "new", "new_kept")}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     @property

@@ -89,6 +89,16 @@ class Method(Hooks, ABC):
         """Whether the search is over."""
         return training.epoch >= self.epochs
 
+    def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
+        """Which of the edges that a graph has gained since the search to keep, by a network trained before.
+
+        Masks that were learnt edge by edge say nothing of others: these are drawn at random. A method with a rule
+        goes by that.
+        """
+        kept = torch.zeros_like(new)
+        kept[new] = keep_random(int(new.sum()), count, seed)
+        return kept
+
 
 @dataclass(frozen=True, kw_only=True)
 class FixedMasks(Method):

@@ -24,8 +24,10 @@ from fastglt.system.seeds import own_random_state
 from fastglt.tasks import DEFAULT as DEFAULT_TASK
 from fastglt.tasks import Task, known_metric, lookup, task_settings
 from fastglt.tasks.base import metric_of
-from fastglt.tickets.find import check_targets, find
+from fastglt.tasks.inductive import Inductive, hide
+from fastglt.tickets.find import check_targets, find, scores_on_new
 from fastglt.tickets.networks import named_network
+from fastglt.tickets.new_nodes import NewNodes, check_network
 from fastglt.tickets.phases import (
     DENSE,
     DISTILLED,
@@ -39,6 +41,8 @@ from fastglt.tickets.phases import (
 )
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
+
+_IF_SAID = ("model_options", "inductive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,7 @@ class Experiment:
     model_options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     split_seed: int = 0
+    inductive: float | None = None  # share of the nodes that is hidden, drawn by the split seed
     directed: bool = False
     threads: int = 0  # 0: as many as the process may use
     device: str = "cpu"
@@ -85,7 +90,7 @@ class Experiment:
         model, root = lookup_model(self.model), self.data_root
         place = self.model if is_ours(model) else getattr(model, "place", None) or place_of(model) or self.model
         values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
-        return {name: value for name, value in values.items() if name != "model_options" or value}
+        return {name: value for name, value in values.items() if name not in _IF_SAID or value}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
@@ -114,8 +119,10 @@ class Experiment:
         if like is None:
             dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
             task = self._prepare_task(dataset)
+            hidden = None if self.inductive is None else hide(task, self.inductive, seed=self.split_seed)
+            task = task if hidden is None else hidden.seen
         else:
-            dataset, task = like.dataset, like.task
+            dataset, task, hidden = like.dataset, like.task, like.inductive
         if like is not None and like.experiment.seed == self.seed:
             network = like.network
         else:
@@ -123,7 +130,11 @@ class Experiment:
             network = named_network(self.model, task, hidden=self.hidden, seed=self.seed, options=options)
         method = self.make_method()
         check_targets(network, task, method)
-        return Prepared(experiment=self, dataset=dataset, task=task, network=network, method=method)
+        if hidden is not None:
+            check_network(network, hidden)
+        return Prepared(
+            experiment=self, dataset=dataset, task=task, network=network, method=method, inductive=hidden
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +146,7 @@ class Prepared:
     task: Task
     network: Backbone
     method: Method
+    inductive: Inductive | None = None  # where nodes are hidden; the task is the seen part
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -182,6 +194,7 @@ class Prepared:
             **self._task_settings,
             **self.network.identity,
             **self._edge_values,
+            **({} if self.inductive is None else {"inductive": self.inductive.settings}),
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
@@ -223,7 +236,14 @@ class Prepared:
         """Find the ticket in an open folder, with or without its dense twins; returns the metrics."""
         seed = self.experiment.seed
         found = find(
-            self.network, self.task, self.method, seed=seed, dense=dense, journal=folder, progress=progress
+            self.network,
+            self.task,
+            self.method,
+            seed=seed,
+            dense=dense,
+            journal=folder,
+            progress=progress,
+            inductive=self.inductive,
         )
         found.ticket.save(folder.path / "ticket.safetensors")
         for ticket in found.rounds:
@@ -245,10 +265,18 @@ class Prepared:
             **(budget.taught_alone if distilled else {}),
             "epochs": budget.epochs,
             **phase_metrics(phases),
+            **({} if self._new_nodes is None else scores_on_new(self._new_nodes, phases)),
             **self._where,
         }
         folder.complete(metrics, {phase: result.history for phase, result in phases.items()})
         return metrics
+
+    @property
+    def _new_nodes(self) -> NewNodes | None:
+        if self.inductive is None:
+            return None
+        given: dict[str, Any] = {"network": self.network, "method": self.method, "seed": self.experiment.seed}
+        return NewNodes(inductive=self.inductive, **given)
 
     @property
     def _about(self) -> dict[str, Any]:
@@ -259,6 +287,7 @@ class Prepared:
             **task_settings(type(self.task)),
             "seed": self.experiment.seed,
             "split_seed": self.experiment.split_seed,
+            **({} if self.inductive is None else {"inductive": self.inductive.share, **self.inductive.facts}),
         }
 
     @property

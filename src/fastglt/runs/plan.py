@@ -110,6 +110,7 @@ def _words(method: str, experiment: Experiment) -> list[str]:
     """What a ticket is called."""
     graph, weight = experiment.targets.graph_sparsity, experiment.targets.weight_sparsity
     taught = ["distilled"] if experiment.budget.distill > 0 else []
+    taught += ["inductive"] if experiment.inductive is not None else []
     return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *taught]
 
 

@@ -34,6 +34,7 @@ class StudySettings(TypedDict, total=False):
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
     distill: Distill
+    inductive: float | None
     hidden: int
     split_seed: int
     data_root: Place | None
@@ -63,6 +64,7 @@ class Study:
     options: Mapping[str, Mapping[str, Any]] | None = None
     budget: SomeBudget = None
     distill: Distill = None
+    inductive: float | None = None
     hidden: int = 512
     split_seed: int = 0
     data_root: Place | None = None
@@ -141,6 +143,7 @@ class Study:
             hidden=self.hidden,
             seed=seed,
             split_seed=split_seed,
+            inductive=self.inductive,
             directed=self.directed,
             threads=self.threads,
             device=self.device,

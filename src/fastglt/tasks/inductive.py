@@ -1,9 +1,9 @@
 """Nodes that nobody has seen: hidden with their edges from teacher, search and training, and added at the end.
 
-The protocol. `round(share × nodes)` nodes are drawn, by the split's seed, among those that neither train nor choose an
-epoch: test nodes and nodes without use, of each kind in proportion. They and all their edges are taken out of the
-graph, and everything is done on what is left, numbered anew. At the end the nodes come back, with all their edges or
-with some, and those of them that are test nodes are scored; the others' labels are never looked at.
+The protocol. `round(share × nodes)` nodes are drawn, by the split's seed, among those that neither train nor choose
+an epoch: test nodes and nodes without use, of each kind in proportion. They and all their edges are taken out of
+the graph, and everything is done on what is left, numbered anew. At the end the nodes come back, with all their
+edges or with some, and those of them that are test nodes are scored; the others' labels are never looked at.
 """
 
 from dataclasses import dataclass, replace
@@ -76,21 +76,14 @@ def hide(task: Task, share: float, *, seed: int) -> Inductive:
     kept = kept.to(task.device)
     graph, old = induced(task.graph, kept)
     number = kept.long().cumsum(0) - 1
-    split = {name: getattr(task, name) for name in ("train", "val", "test")}
-    seen = replace(
-        task,
-        graph=graph,
-        x=task.x.take(kept.nonzero().squeeze(1)),
-        y=task.y[kept],
-        **{name: number[nodes[kept[nodes]]] for name, nodes in split.items()},
-    )
+    train, val, test = (number[nodes[kept[nodes]]] for nodes in (task.train, task.val, task.test))
+    x = task.x.take(kept.nonzero().squeeze(1))
+    seen = replace(task, graph=graph, x=x, y=task.y[kept], train=train, val=val, test=test)
     if seen.num_outputs != task.num_outputs:
         rule = f"the nodes that are not hidden must have every one of the {task.num_outputs} {task.answers}"
         raise InputError(f"{rule} (got {seen.num_outputs}); hide fewer, or take another split seed")
-    test = task.test[~kept[task.test]]
-    return Inductive(
-        seen=seen, whole=replace(task, test=test), share=share, seed=seed, hidden=hidden.to(task.device), old=old
-    )
+    whole = replace(task, test=task.test[~kept[task.test]])
+    return Inductive(seen=seen, whole=whole, share=share, seed=seed, hidden=hidden.to(task.device), old=old)
 
 
 def _draw(task: NodeTask, share: float, seed: int) -> Tensor:

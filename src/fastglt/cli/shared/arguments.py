@@ -163,6 +163,14 @@ IsolatedDecay = Annotated[
         rich_help_panel=LONG,
     ),
 ]
+Inductive = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the nodes to hide, with their edges, from teacher, search and training; networks are scored "
+        "on those of them that are test nodes at the end (drawn by --split-seed).",
+        rich_help_panel=WHAT,
+    ),
+]
 Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
 DataRoot = Annotated[

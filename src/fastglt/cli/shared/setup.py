@@ -27,6 +27,7 @@ class Setup:
     model: arguments.Model = "gcn"
     model_option: arguments.ModelOptions = None
     split_seed: arguments.SplitSeed = 0
+    inductive: arguments.Inductive = None
     oneshot_epochs: arguments.OneshotEpochs = None
     denoise_epochs: arguments.DenoiseEpochs = None
     interval: arguments.Interval = None

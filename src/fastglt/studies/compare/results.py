@@ -20,6 +20,7 @@ from fastglt.tickets.phases import DENSE, DISTILLED
 
 Row = dict[str, Any]
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
+_NEW = ("search_new", "search_new_kept", "isolated_new", "isolated_new_kept")  # on hidden nodes
 _RUNS = ("search", "search_unweighted", "isolated")
 _COSTS = ("search_epochs", "search_seconds", "isolated_seconds", "dense_seconds", "relative_time")
 _MACS = ("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket")
@@ -33,7 +34,10 @@ class Comparison:
         self._outcomes = {outcome.run.folder: outcome for outcome in outcomes}
         self._twins = tuple(twin for twin in OPPONENTS if any(twin in run.twins for run in runs)) or (DENSE,)
         self.distilled = DISTILLED in self._twins  # tickets have two opponents, or three
+        self.inductive = any(run.experiment.inductive is not None for run in runs)  # nodes were hidden
         self._scores = tuple(f"{run}_{part}" for run in (*self._twins, *_RUNS) for part in ("val", "test"))
+        if self.inductive:
+            self._scores += (*(f"{twin}_new" for twin in self._twins), *_NEW)
         others = tuple(f"{twin}_seconds" for twin in self._twins[1:])
         self._costs = (*_COSTS, *(["teacher_seconds"] if self.distilled else []), *others)
         self.split_seeds = list(dict.fromkeys(run.experiment.split_seed for run in runs))
@@ -79,6 +83,7 @@ class Comparison:
             "model": first.model_name,
             "metric": next((o.metrics["metric"] for o in self._outcomes.values() if o.metrics is not None), None),
             "hidden": first.hidden,
+            **({"inductive": first.inductive} if self.inductive else {}),
             "budget": first.budget.settings,
             **self._splits,
             "seeds": list(dict.fromkeys(run.experiment.seed for run in self._runs)),

@@ -26,6 +26,10 @@ _DISTILLED = (
     "with the teacher's"
 )
 _SAME_LR = "verdict same lr: against dense same lr, which had no teacher and the learning rate of the taught ticket"
+_INDUCTIVE = (
+    "dense new, new, new kept: scores on test nodes among the {share:g} % of all nodes that were hidden with their "
+    "edges from all trainings, of dense and of the ticket alone; kept: with the edges that the ticket's rule keeps"
+)
 _BETWEEN = (
     "against {first}: its mean subtracted, in points · better, worse, undecided: a paired two-sided t-test, level "
     "{level:g} % for all tests of a table together · p: corrected for their number (Holm)"
@@ -93,6 +97,8 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield _DISTILLED
     if any("verdicts_same_lr" in cell for cell in document["cells"]):
         yield _SAME_LR
+    if any(map(_is_inductive, document["cells"])):
+        yield _INDUCTIVE.format(share=100 * document["inductive"])
     if any("!" in part for cell in document["cells"] for part in _kept(cell)):
         yield _FLAG
 
@@ -112,6 +118,7 @@ def _row(cell: Cell) -> list[str]:
         str(cell["n"]),
         *(_dense(cell, twin) for twin in twins),
         *(_score(cell, f"{run}_test") for run in ("search", "isolated")),
+        *(_score(cell, name) for name in ("dense_new", "isolated_new", "isolated_new_kept") if name in mean),
         *("/".join(_word(cell[name][score]) for score in ("search", "isolated")) for name in verdicts),
         *_kept(cell),
         *("–" if costs[key] is None else text.format(costs[key]) for key, text in texts.items()),
@@ -122,7 +129,12 @@ def _headings(cell: Cell) -> list[str]:
     """The columns of a table, with the opponents that its tickets have."""
     twins = [twin.replace("_", " ") for twin in _twins(cell)]
     verdicts = [f"verdict{twin.removeprefix('dense')}" for twin in twins]
-    return ["method", "n", *twins, "search", "isolated", *verdicts, *_COSTS]
+    new = ["dense new", "new", "new kept"] if _is_inductive(cell) else []
+    return ["method", "n", *twins, "search", "isolated", *new, *verdicts, *_COSTS]
+
+
+def _is_inductive(cell: Cell) -> bool:
+    return "isolated_new" in cell["mean"]
 
 
 def _twins(cell: Cell) -> list[str]:
