@@ -176,7 +176,7 @@ class Verdict:
     def __str__(self) -> str:
         scores = {self._dense: self.dense_scores, "ticket": self.ticket_scores}
         means = (f"{side} {mean_and_deviation(fmean(s), _deviation(s))} %" for side, s in scores.items())
-        others = map(str, self.others.values())
+        others = (f"{_ABOUT.get(name, '')}{verdict}" for name, verdict in self.others.items())
         lines = (f"{', '.join(means)} (test, n = {self.n})", self.sentence, self.power_note, *others)
         return "\n".join(line for line in lines if line)
 
@@ -247,6 +247,7 @@ class Verdict:
         return f"p = {self.p_value:.2g}" if self.p_value >= 0.0001 else "p < 0.0001"
 
 
+_ABOUT = {"new": "hidden nodes, all their edges: ", "new_kept": "hidden nodes, edges by the ticket's rule: "}
 _EQUAL = "equal differences for all seeds"
 
 

@@ -211,6 +211,6 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     table.add_row("… with a soft edge mask of 1", "", percent(document["search_unweighted_test"]))
     console = Console()
     print_wide(title, table, console)
-    for one in verdicts.values():
+    for one in (verdict, *(found for name, found in verdict.others.items() if name not in _ROWS)):
         for line in filter(None, (one.sentence, one.power_note)):
             print_text(line, console)
