@@ -5,7 +5,7 @@
 Planetoid's splits leave many nodes out. Their labels neither train a network, nor choose an epoch, nor count in a
 test score, so a choice can be made on them; where a split leaves no node out, validation nodes have to do. Edges go
 by the forest rule. Each run is one line of --out, so the same command goes on after an interruption; no test score
-is looked at. With --distill tickets are taught by the dense network, with that weight.
+is looked at. Tickets are taught by the dense network as `fastglt find --distill` does it, unless --distill says otherwise.
 """
 
 import argparse
@@ -29,8 +29,8 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {  # method, structure, o
     "units at random, no swaps": ("forest", UNITS, {"unit_score": "random", "swap_fraction": 0.0}),
     "single weights": ("forest", WEIGHTS, {}),
 }
-DENSE = "dense"
-Job = tuple[str, str, str, float, float, float, float, int]  # graph, model, variant, sparsities, teacher, lr, seed
+DENSE, USUAL = "dense", "usual"
+Job = tuple[str, str, str, float, float, str, float, int]  # graph, model, variant, sparsities, teacher, lr, seed
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -41,6 +41,7 @@ def run(job: Job) -> dict[str, Any]:
 
     from fastglt.methods import Targets
     from fastglt.methods.settings import budget_for
+    from fastglt.methods.teaching import with_teacher
     from fastglt.runs.experiment import Experiment
     from fastglt.tickets.find import find
     from fastglt.tickets.phases import train_fixed
@@ -50,7 +51,7 @@ def run(job: Job) -> dict[str, Any]:
     dataset, model, variant, graph_sparsity, weight_sparsity, distill, lr, seed = job
     method, structure, options = VARIANTS.get(variant, ("forest", WEIGHTS, {}))
     targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity, structure=structure)
-    budget = replace(budget_for(dataset, model), distill=distill, lr=lr)
+    budget = with_teacher(replace(budget_for(dataset, model), lr=lr), True if distill == USUAL else float(distill))
     given = {"dataset": dataset, "model": model, "method": method, "options": options}
     experiment = Experiment(**given, targets=targets, budget=budget, seed=seed, threads=1)
     experiment.use_machine()
@@ -83,7 +84,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> None:
     print("|---|---|---|---|---|---|---|---|")
     for (dataset, model, variant, *sparsities, distill, lr), runs in groups.items():
         removed = ", ".join(f"{100 * sparsity:g} %" for sparsity in sparsities)
-        cells = [f"{dataset} {model}", removed, f"{distill:g}", f"{lr:g}", variant]
+        cells = [f"{dataset} {model}", removed, distill, f"{lr:g}", variant]
         cells.append(_score([one["alone"] for one in runs]))
         cells.append("" if variant == DENSE else _score([one["search"] for one in runs]))
         print(f"| {' | '.join(cells)} | {len(runs)} |")
@@ -103,7 +104,7 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--sparsities", nargs="+", type=float, default=[0.75], help="of edges")
     parser.add_argument("--weight-sparsities", nargs="+", type=float, default=[0.97])
-    parser.add_argument("--distill", nargs="+", type=float, default=[100.0], help="weights of the teacher; 0: none")
+    parser.add_argument("--distill", nargs="+", default=[USUAL], help="as --distill, or weights of it; 0: none")
     parser.add_argument("--lr", nargs="+", type=float, default=[0.001])
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
     parser.add_argument("--jobs", type=int, default=1)
@@ -111,7 +112,7 @@ def main() -> None:
     given = parser.parse_args()
     jobs: list[Job] = []
     for dataset, model in itertools.product(given.datasets, given.models):
-        jobs += [(dataset, model, DENSE, 0.0, 0.0, 0.0, 0.001, seed) for seed in range(given.seeds)]
+        jobs += [(dataset, model, DENSE, 0.0, 0.0, "0", 0.001, seed) for seed in range(given.seeds)]
         grid = (given.sparsities, given.weight_sparsities, given.distill, given.lr, range(given.seeds))
         for g, w, distill, lr, seed in itertools.product(*grid):
             jobs += [(dataset, model, variant, g, w, distill, lr, seed) for variant in given.variants]

@@ -4,7 +4,11 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import torch
+from torch import Tensor
+
 from fastglt.errors import InputError, require, unknown_name
+from fastglt.methods.budget import USUAL_BUDGET, Budget
 from fastglt.methods.cuts import (
     best_soft_masks,
     cut_lowest,
@@ -15,6 +19,7 @@ from fastglt.methods.cuts import (
     get_masks,
     set_masks,
 )
+from fastglt.methods.parts.ranking import keep_random
 from fastglt.methods.parts.schedules import check_sparsity, kept_count
 from fastglt.models.base import Network
 from fastglt.models.units import Units
@@ -78,43 +83,6 @@ class Targets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """How long the search trains: E one-shot epochs, then D denoising epochs in intervals."""
-
-    oneshot_epochs: int = 30  # [E]
-    denoise_epochs: int = 400  # [D]
-    interval: int = 10  # epochs between two swaps [ΔT]
-    lr: float = 0.001
-    weight_decay: float = 5e-4
-    distill: float = 0.0  # weight of KL(teacher ‖ student) in the loss; 0: no teacher
-
-    def __post_init__(self) -> None:
-        require("not be negative", distill=self.distill)
-        lengths = {name: getattr(self, name) for name in ("oneshot_epochs", "denoise_epochs", "interval")}
-        require("be a whole number", **lengths)
-        require("be at least 1", **lengths)
-        if self.interval > self.denoise_epochs:
-            rule = f"interval must not exceed the {self.denoise_epochs} denoise_epochs"
-            raise InputError(f"{rule} (got {self.interval})")
-        _ = self.recipe  # checks the rest
-
-    @property
-    def epochs(self) -> int:
-        """E + D: also what the dense network and a ticket in isolation are trained for."""
-        return self.oneshot_epochs + self.denoise_epochs
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every choice as plain values; of a teacher only where there is one, as runs without know of none."""
-        return {name: value for name, value in asdict(self).items() if name != "distill" or value}
-
-    @property
-    def recipe(self) -> Recipe:
-        """How weights are trained."""
-        return Recipe(lr=self.lr, weight_decay=self.weight_decay)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Method(Hooks, ABC):
     """The base of every method; its fields are its options."""
 
@@ -125,7 +93,7 @@ class Method(Hooks, ABC):
     structures: ClassVar[tuple[str, ...]] = (WEIGHTS,)  # units too, if all cuts of weights are those of this module
 
     targets: Targets = Targets()
-    budget: Budget = Budget()
+    budget: Budget = USUAL_BUDGET
 
     @property
     def epochs(self) -> int:
@@ -169,6 +137,16 @@ class Method(Hooks, ABC):
         """Whether the search is over."""
         return training.epoch >= self.epochs
 
+    def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
+        """Which of the edges that a graph has gained since the search to keep, by a network trained before.
+
+        Masks that were learnt edge by edge say nothing of others: these are drawn at random. A method with a rule
+        goes by that.
+        """
+        kept = torch.zeros_like(new)
+        kept[new] = keep_random(int(new.sum()), count, seed)
+        return kept
+
 
 @dataclass(frozen=True, kw_only=True)
 class FixedMasks(Method):
@@ -209,9 +187,8 @@ def train_sparse(
     times as large to compute the same, and would pay a hundred times as much for it. Left as it is, the decay
     outweighs the loss and a very sparse network hardly learns. Matrices that a caller spares stay whole.
     """
-    kept, spared = targets.kept(training), training.network.spared
-    weights = training.masks.weights_total + spared
-    share = (kept[1] + spared) / weights if weights else 1.0
+    kept = targets.kept(training)
+    share = weight_density(training.network, kept[1], training.masks.weights_total)
     training.begin_stage(
         stage,
         soft_edges=soft_edges and targets.graph_sparsity > 0,
@@ -220,3 +197,9 @@ def train_sparse(
         target=kept,
         weight_decay=training.recipe.weight_decay * share,
     )
+
+
+def weight_density(network: Network, kept: int, total: int) -> float:
+    """The share of weights that stay, of so many prunable ones and of those that a caller spares."""
+    weights = total + network.spared
+    return (kept + network.spared) / weights if weights else 1.0

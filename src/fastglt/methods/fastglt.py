@@ -161,6 +161,12 @@ class FastGLT(Method):
         count, _ = self.targets.kept(training)
         return self.forest.choose(training, count, seed=derive(training.seed, "forest", interval), at=at)
 
+    def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
+        """By the forest rule where it chooses edges."""
+        if self.forest is None:
+            return super().keep_new_edges(training, new, count, seed=seed)
+        return self.forest.choose(training, count, seed=seed, among=new)
+
     def schedule(self, target: float) -> SwapSchedule:
         """How one mask moves from its one-shot cut to a target."""
         return SwapSchedule(

@@ -141,6 +141,11 @@ class Task(ABC):
             self.answers: self.num_outputs,
         }
 
+    @property
+    def unlabelled(self) -> Tensor:
+        """The nodes whose labels train nothing, for a teacher of these alone."""
+        raise InputError(f"a task must say which nodes are trained on (got '{self.name}'); teach about all nodes")
+
     # What some methods ask besides. A task that has no answer leaves these out, and such methods refuse it.
 
     def groups(self, outputs: Tensor) -> Tensor:

@@ -169,11 +169,11 @@ class Training:
         everybody = wanted or self.teacher is not None
         outputs = self.outputs(None if everybody else step.nodes)
         own = step.pick(outputs) if everybody else outputs
-        loss = self.task.loss(own, step)
+        loss = self.task.loss(own, step) * (1.0 if self.teacher is None else self.teacher.labels)
         extra = hooks.extra_loss(self, outputs if wanted else own)
         loss = loss if extra is None else loss + extra
         if self.teacher is not None:
-            loss = loss + self.teacher.weight * self.task.divergence(outputs, self.teacher.outputs)
+            loss = loss + self.teacher.divergence(self.task, outputs)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(

@@ -167,5 +167,7 @@ def _default_folder(prepared: "Prepared") -> Path:
     name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.name}-{prepared.method.name}"
     name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}"
     name += "-units" if "structure" in settings else ""
-    name += f"{'-distilled' if 'distill' in settings else ''}-s{settings['seed']}"
+    name += (
+        f"{'-distilled' * ('distill' in settings)}{'-inductive' * ('inductive' in settings)}-s{settings['seed']}"
+    )
     return Path("runs") / f"{name}-{settings_digest(settings)}"
