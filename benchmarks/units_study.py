@@ -5,7 +5,7 @@
 Planetoid's splits leave many nodes out. Their labels neither train a network, nor choose an epoch, nor count in a
 test score, so a choice can be made on them; where a split leaves no node out, validation nodes have to do. Edges go
 by the forest rule. Each run is one line of --out, so the same command goes on after an interruption; no test score
-is looked at. Tickets are taught by the dense network as `fastglt find --distill` does it, unless --distill says otherwise.
+is looked at. Tickets are taught as `fastglt find --distill` teaches them, unless --distill says otherwise here.
 """
 
 import argparse
