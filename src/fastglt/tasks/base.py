@@ -182,6 +182,11 @@ class Task(ABC):
         """What a person is told of the split, in words: training, validation, test; nothing where nobody says."""
         return {}
 
+    @property
+    def unlabelled(self) -> Tensor:
+        """The nodes whose labels train nothing, for a teacher of these alone."""
+        raise InputError(f"a task must say which nodes are trained on (got '{self.name}'); teach about all nodes")
+
     # What some methods ask besides. A task that has no answer leaves these out, and such methods refuse it.
 
     def groups(self, outputs: Tensor) -> Tensor:

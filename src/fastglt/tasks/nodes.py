@@ -89,6 +89,13 @@ class NodeTask(Task):
         return torch.cat([self.val, self.test])
 
     @property
+    def unlabelled(self) -> Tensor:
+        """All nodes but those that are trained on."""
+        others = torch.ones(self.graph.num_nodes, dtype=torch.bool, device=self.device)
+        others[self.train] = False
+        return others.nonzero().squeeze(1)
+
+    @property
     def has_test(self) -> bool:
         """Whether there are test nodes."""
         return bool(self.test.numel())

@@ -166,5 +166,8 @@ def _default_folder(prepared: "Prepared") -> Path:
     settings = prepared.settings
     name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.spec['name']}-{prepared.method.name}"
     name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}"
-    name += f"{'-distilled' if 'distill' in settings else ''}-s{settings['seed']}"
+    name += "-units" if "structure" in settings else ""
+    name += (
+        f"{'-distilled' * ('distill' in settings)}{'-inductive' * ('inductive' in settings)}-s{settings['seed']}"
+    )
     return Path("runs") / f"{name}-{settings_digest(settings)}"
