@@ -15,6 +15,7 @@ from fastglt.data.base import (
     SplitMasks,
     random_split,
     seeded_split,
+    sorted_distinct,
 )
 from fastglt.data.csv_files import read_csv
 from fastglt.data.npz_file import read_npz
@@ -30,7 +31,7 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     """
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
-    given = np.unique(graph.source * len(graph.labels) + graph.target).size
+    given = sorted_distinct(graph.source * len(graph.labels) + graph.target).size
     parts = Parts(
         x=graph.features,
         y=graph.labels,

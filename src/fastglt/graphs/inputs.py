@@ -71,10 +71,3 @@ def warn_of_few_one_way(edge_index: Tensor, num_nodes: int) -> None:
         DirectedWarning,
         stacklevel=4,
     )
-
-
-def is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
-    """Whether each column has its reverse."""
-    source, target = edge_index
-    forward = torch.unique(source * num_nodes + target)
-    return torch.equal(forward, torch.unique(target * num_nodes + source))
