@@ -95,12 +95,9 @@ class CSR:
     @cached_property
     def _by_column(self) -> "tuple[Tensor, CSR]":
         """`transpose_order` and `transposed` in one pass, the former in the type of `indices`."""
-        from fastglt.kernels import _pattern_loops
+        from fastglt.kernels.patterns import exchanged
 
-        indptr = pointers(torch.bincount(self.indices, minlength=self.num_columns))
-        order, rows = (torch.empty_like(self.indices) for _ in range(2))
-        _pattern_loops.transpose(*self.arrays, indptr[:-1].clone().numpy(), order.numpy(), rows.numpy())
-        return order, CSR(indptr=indptr, indices=rows, num_columns=self.num_rows)
+        return exchanged(self)
 
     def select(self, entries: Tensor) -> "CSR":
         """The pattern of some of the entries, which are given in ascending order."""

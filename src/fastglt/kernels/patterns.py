@@ -52,3 +52,19 @@ def count_columns(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor] |
     if not _pattern_loops.are_edges(*arrays, edge_of.numpy(), low.numpy(), high.numpy()):
         return None
     return torch.stack([low, high]), edge_of
+
+
+def exchanged(csr: CSR) -> tuple[Tensor, CSR]:
+    """The entries column by column, and the pattern that they are then.
+
+    >>> csr = CSR(indptr=torch.tensor([0, 2, 3]), indices=torch.tensor([0, 1, 0], dtype=torch.int32), num_columns=2)
+    >>> order, transposed = exchanged(csr)
+    >>> order.tolist(), transposed.indptr.tolist(), transposed.indices.tolist()
+    ([0, 2, 1], [0, 2, 3], [0, 1, 0])
+    """
+    from fastglt.kernels import _pattern_loops
+
+    indptr = pointers(torch.bincount(csr.indices, minlength=csr.num_columns))
+    order, rows = (torch.empty_like(csr.indices) for _ in range(2))
+    _pattern_loops.transpose(*csr.arrays, indptr[:-1].clone().numpy(), order.numpy(), rows.numpy())
+    return order, CSR(indptr=indptr, indices=rows, num_columns=csr.num_rows)
