@@ -23,14 +23,23 @@ def test_a_size_is_measured() -> None:
 def test_the_first_epoch_after_a_change_counts_as_preparing_or_swapping() -> None:
     clock = scale._Clock()
     clock.spent = {
-        **{"generate": [(1.0, 0.5)], "task": [(2.0, 1.0)], "begin": [(0.5, 0.25)], "swap": [(3.0, 2.0)]},
-        **{"first soft": [(7.0, 4.0)], "soft": [(1.0, 1.0), (4.0, 2.0), (2.0, 9.0)]},
-        **{"first hard": [(50.0, 50.0), (5.0, 3.0)], "hard": [(4.0, 1.0)]},
+        "generate": [(1.0, 0.5)],
+        "task": [(2.0, 1.0)],
+        "begin": [(0.5, 0.25)],
+        "swap": [(3.0, 2.0)],
+        "first soft": [(7.0, 4.0)],
+        "soft": [(1.0, 1.0), (4.0, 2.0), (2.0, 9.0)],
+        "first hard": [(50.0, 50.0), (5.0, 3.0)],
+        "hard": [(4.0, 1.0)],
     }
     by_clock, by_processor = clock.row(0), clock.row(1)
     assert by_clock == {
-        **{"soft_seconds": 2.0, "hard_seconds": 4.0, "seconds_per_epoch": 3.0},
-        **{"generate_seconds": 1.0, "prepare_seconds": 8.5, "swap_seconds": 4.0},
+        "soft_seconds": 2.0,
+        "hard_seconds": 4.0,
+        "seconds_per_epoch": 3.0,
+        "generate_seconds": 1.0,
+        "prepare_seconds": 8.5,
+        "swap_seconds": 4.0,
     }
     assert (by_processor["prepare_seconds"], by_processor["swap_seconds"]) == (3.75, 4.0)
 

@@ -26,9 +26,13 @@ def parts(found: Graph) -> list[torch.Tensor]:
     """All that a graph has of edges and messages."""
     whole = found._whole
     hops = found.hops(torch.arange(5), depth=1)
-    nested = [[hop.csr.indptr, hop.csr.indices, hop.entry_edge, hop.symmetric_norm] for hop in (whole, *hops)]
+    of_hops = [
+        part
+        for hop in (whole, *hops)
+        for part in (hop.csr.indptr, hop.csr.indices, hop.entry_edge, hop.symmetric_norm)
+    ]
     transposed = [whole.csr.transpose_order, whole.csr.transposed.indptr, whole.csr.transposed.indices]
-    return [found.edges, found.edge_index, found.column_edge, *sum(nested, []), *transposed]
+    return [found.edges, found.edge_index, found.column_edge, *of_hops, *transposed]
 
 
 def test_counting_gives_the_graph_that_sorting_gives(request: pytest.FixtureRequest) -> None:

@@ -267,6 +267,6 @@ class Graph:
 
 _REMEMBERED = 8  # sets of nodes whose hops are kept
 _NEARLY_ALL = (
-    0.75  # the share of nodes from which on all send, in a deep network or a large graph: hops are then one
+    0.75  # the share of nodes from which on all send if a network is deep or a graph large: hops are then one
 )
 _Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._prefetch import prefetch_row
+from fastglt.kernels._prefetch import fetch_rows
 
 _FAST = {"contract", "reassoc", "nsz"}
 _COMMON = {"fastmath": _FAST, "error_model": "numpy", "cache": True, "nogil": True}  # a division checks for nothing
@@ -30,7 +30,6 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
     activation the bias may be empty; a threshold of 0 leaves dropout out. Rows are fetched so many entries ahead.
     """
     heads = values.shape[1]
-    last = indices.shape[0] - 1
     width = dense.shape[1] // heads
     zero = out.dtype.type(0)
     for i in prange(indptr.shape[0] - 1):
@@ -42,8 +41,7 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
             end = indptr[i + 1]
             while k + 4 <= end:
                 if ahead:
-                    for j in range(k + ahead, k + ahead + 4):
-                        prefetch_row(dense, indices[min(j, last)])
+                    fetch_rows(dense, indices, k + ahead, 4)
                 a, b, c, d = values[k, h], values[k + 1, h], values[k + 2, h], values[k + 3, h]
                 p = dense[indices[k], h * width : (h + 1) * width]
                 q = dense[indices[k + 1], h * width : (h + 1) * width]
@@ -54,7 +52,7 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
                 k += 4
             while k < end:
                 if ahead:
-                    prefetch_row(dense, indices[min(k + ahead, last)])
+                    fetch_rows(dense, indices, k + ahead, 1)
                 a = values[k, h]
                 p = dense[indices[k], h * width : (h + 1) * width]
                 for x in range(width):
@@ -93,14 +91,13 @@ def dropout(x, key, threshold, scale, out):  # type: ignore[no-untyped-def]
 
 @njit(**_OPTIONS)
 def sddmm(indptr, indices, left, right, ahead, out):  # type: ignore[no-untyped-def]
-    """out[k, h] = ⟨left[i], right[indices[k]]⟩ over head h's columns, for each entry k of row i; see `aggregate`."""
+    """out[k, h] = ⟨left[i], right[indices[k]]⟩ over head h's columns, for each entry k of row i."""
     heads = out.shape[1]
-    last = indices.shape[0] - 1
     width = left.shape[1] // heads
     for i in prange(indptr.shape[0] - 1):
         for k in range(indptr[i], indptr[i + 1]):
             if ahead:
-                prefetch_row(right, indices[min(k + ahead, last)])
+                fetch_rows(right, indices, k + ahead, 1)
             for h in range(heads):
                 part = slice(h * width, (h + 1) * width)
                 out[k, h] = _dot(left[i, part], right[indices[k], part])

@@ -1,4 +1,4 @@
-"""Compiled loops that build sparse patterns by counting, where sorting would take longer: one pass, nothing compared.
+"""Compiled loops that build sparse patterns by counting, in one pass: sorting would take longer.
 
 They are not parallel: what is written next depends on what was written before.
 """
@@ -26,7 +26,7 @@ def transpose(indptr, indices, starts, order, rows):  # type: ignore[no-untyped-
 def number_columns(source, target, starts, numbers):  # type: ignore[no-untyped-def]
     """The number of each column's edge, and how many edges there are; -1 if the columns are not in strict order.
 
-    For an undirected graph without loops: edges are numbered in the order of their smaller ends, then of their larger.
+    For an undirected graph without loops: edges are numbered by their smaller ends, then by their larger.
     `starts` has the number of the first edge of each smaller end and is used up. Ascending larger ends bring each
     edge's second column in its turn, if it has one: see `are_edges`.
     """
@@ -59,7 +59,7 @@ def are_edges(source, target, numbers, low, high):  # type: ignore[no-untyped-de
 def every_message(source, target, both_ways, places, indices, entry_edge):  # type: ignore[no-untyped-def]
     """Each node's senders in ascending order, itself among them, and along which edge; edges are sorted.
 
-    `places` has each node's first entry and is used up. Whoever is below a node has sent to it before its turn comes.
+    `places` has each node's first entry and is used up. Whoever is below a node has sent to it before its turn.
     """
     edges, e = source.shape[0], 0
     for node in range(places.shape[0]):

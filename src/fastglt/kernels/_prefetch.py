@@ -1,9 +1,9 @@
-"""Rows that are asked for before they are needed: where a matrix is larger than the caches, memory is slow to answer."""
+"""Rows that are asked for before they are needed: memory is slow to answer where no cache holds a matrix."""
 
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -13,7 +13,7 @@ _TO_READ, _OFTEN, _DATA = _INT(0), _INT(3), _INT(1)
 
 
 @intrinsic
-def prefetch_row(_context, matrix, row):  # type: ignore[no-untyped-def]
+def _fetch_row(_context, matrix, row):  # type: ignore[no-untyped-def]
     """Have a row of a contiguous matrix fetched, without waiting for it; nothing is computed."""
     signature = types.void(matrix, row)
 
@@ -30,3 +30,10 @@ def prefetch_row(_context, matrix, row):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@njit(cache=True, nogil=True)
+def fetch_rows(matrix, indices, first, count):  # type: ignore[no-untyped-def]
+    """Have the rows of some entries fetched, as far as there are any."""
+    for k in range(first, min(first + count, indices.shape[0])):
+        _fetch_row(matrix, indices[k])

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _INSIDE, _OPTIONS, _ROW, _ROWS, LOWEST, POWERS_OF_2, _add
-from fastglt.kernels._prefetch import prefetch_row
+from fastglt.kernels._prefetch import fetch_rows
 
 
 @njit(**_OPTIONS)
@@ -111,11 +111,9 @@ def _raise(x, rate, eps, shift):  # type: ignore[no-untyped-def]
 
 @njit(**_ROW)
 def _sum(k, end, indices, values, both, ahead, row):  # type: ignore[no-untyped-def]
-    last = indices.shape[0] - 1
     while k + 4 <= end:
         if ahead:
-            for j in range(k + ahead, k + ahead + 4):
-                prefetch_row(both, indices[min(j, last)])
+            fetch_rows(both, indices, k + ahead, 4)
         a, b, c, d = values[k], values[k + 1], values[k + 2], values[k + 3]
         p, q, r, s = both[indices[k]], both[indices[k + 1]], both[indices[k + 2]], both[indices[k + 3]]
         for x in range(row.shape[0]):
@@ -123,7 +121,7 @@ def _sum(k, end, indices, values, both, ahead, row):  # type: ignore[no-untyped-
         k += 4
     while k < end:
         if ahead:
-            prefetch_row(both, indices[min(k + ahead, last)])
+            fetch_rows(both, indices, k + ahead, 1)
         _add(row, values[k], both[indices[k]])
         k += 1
 
