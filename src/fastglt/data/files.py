@@ -13,9 +13,9 @@ from fastglt.data.base import (
     Ints,
     Parts,
     SplitMasks,
-    distinct,
     random_split,
     seeded_split,
+    sorted_distinct,
 )
 from fastglt.data.csv_files import read_csv
 from fastglt.data.named import NAMED
@@ -49,7 +49,7 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         return parts.dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as, metric=_metric(parts))
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
-    given = distinct(graph.source * len(graph.labels) + graph.target).size
+    given = sorted_distinct(graph.source * len(graph.labels) + graph.target).size
     parts = Parts(
         x=graph.features,
         y=graph.labels,

@@ -21,6 +21,7 @@ from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
 from fastglt.models.units import Units
+from fastglt.system.process import keep_large_memory
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.base import Scores, Step, Task
 from fastglt.training.distillation import Teacher
@@ -66,6 +67,8 @@ class Training:
         self.network, self.teacher = copy.deepcopy(network).to(task.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks = Hooks()
+        if task.graph.is_large:
+            keep_large_memory()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
         lay_side_by_side(self.weights)  # they are ranked as one
         self._places = {name: _places_of(weight, self.network) for name, weight in self.weights.items()}
