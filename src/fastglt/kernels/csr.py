@@ -68,7 +68,7 @@ class CSR:
 
     @cached_property
     def transposed(self) -> "CSR":
-        """The same entries with rows and columns exchanged; found once, when first needed."""
+        """This pattern's entries with rows and columns exchanged; found once, when first needed."""
         counts = torch.bincount(self.indices, minlength=self.num_columns)
         rows = self.rows.index_select(0, self.transpose_order).int()
         return CSR(indptr=_pointers(counts), indices=rows, num_columns=self.num_rows)
