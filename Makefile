@@ -24,7 +24,7 @@ demo: $(STAMP)
 
 # Style and types are checked with the pinned versions alone: older packages describe their types otherwise.
 test: $(if $(filter constraints.txt,$(CONSTRAINTS)),lint,$(STAMP))
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --cov=src/fastglt --cov-report=term
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal --cov=src/fastglt --cov-report=term
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz

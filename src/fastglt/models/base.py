@@ -142,11 +142,11 @@ class Network(nn.Module, ABC):
         raise InputError(f"only fastglt's backbones and PyG models can be exported (got {self.described})")
 
     def array_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "Portable | None":
-        """The same as few plain arrays; None if there is no such form."""
+        """What `portable` computes as few plain arrays; None if there is no such form."""
         return None
 
     def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm | None":
-        """The same as an ordinary PyG model and its data; None if there is no such form."""
+        """What `portable` computes as an ordinary PyG model and its data; None if there is no such form."""
         return None
 
 

@@ -75,7 +75,7 @@ class Answer:
 
     @property
     def confirmed_distilled(self) -> bool | None:
-        """The same against distilled dense networks; None also where tickets are not distilled."""
+        """Whether fresh seeds win against distilled dense networks; None also where tickets are not distilled."""
         return self._confirmed(self.against_distilled)
 
     @property
