@@ -79,11 +79,18 @@ class Victim:
 
     process: Process
 
-    def __init__(self, command: Sequence[str], folder: Path, *, forked: bool = False) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        variables: Mapping[str, str] | None = None,
+        forked: bool = False,
+    ) -> None:
         self._mark = f"{_MARK}={uuid.uuid4().hex}"
         name, _, value = self._mark.partition("=")
         paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, name: value, "PYTHONPATH": os.pathsep.join(paths)}
+        environment = {**os.environ, **(variables or {}), name: value, "PYTHONPATH": os.pathsep.join(paths)}
         self._files = [(folder.parent / f"{folder.name}.{end}").open("w+") for end in ("out", "err")]
         if forked:
             self.process = Forked(command, folder, environment, [file.name for file in self._files])
