@@ -106,6 +106,11 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield _FLAG
 
 
+def row_of(cell: Cell) -> dict[str, str]:
+    """A cell as a table shows it, by its headings."""
+    return dict(zip(_HEADINGS_DISTILLED if _is_distilled(cell) else _HEADINGS, _row(cell), strict=True))
+
+
 def _row(cell: Cell) -> list[str]:
     twins = ("dense", "dense_distilled") if _is_distilled(cell) else ("dense",)
     verdicts = ("verdicts", "verdicts_distilled") if _is_distilled(cell) else ("verdicts",)
