@@ -1,6 +1,7 @@
 """A Chromium that is spoken to over two pipes, by its own protocol: no driver is needed."""
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -57,7 +58,9 @@ class Browser:
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._read], [], [], max(0.0, ends - time.monotonic()))
             assert ready, "Chromium does not answer"
-            self._rest += os.read(self._read, 1 << 20)
+            more = os.read(self._read, 1 << 20)
+            assert more, "Chromium has ended"
+            self._rest += more
         message, _, self._rest = self._rest.partition(b"\0")
         found: dict[str, Any] = json.loads(message)
         return found
@@ -122,28 +125,35 @@ def browser() -> Iterator[Browser]:
     """A Chromium of its own, with a fresh profile; it is gone afterwards."""
     found = executable()
     assert found is not None
-    to_read, to_write = os.pipe(), os.pipe()
+    (its_read, to_write), (to_read, its_write) = _pipe(), _pipe()
+
+    def connect() -> None:  # it reads from 3 and writes to 4
+        os.dup2(its_read, 3)
+        os.dup2(its_write, 4)
+
     with tempfile.TemporaryDirectory(prefix="fastglt-chromium-", ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
-            [
-                "sh",
-                "-c",
-                f'exec "$@" 3<&{to_write[0]} 4>&{to_read[1]}',
-                "sh",
-                found,
-                *FLAGS,
-                f"--user-data-dir={profile}",
-            ],
-            pass_fds=(to_write[0], to_read[1]),
+            [found, *FLAGS, f"--user-data-dir={profile}"],
+            close_fds=False,
+            preexec_fn=connect,  # noqa: PLW1509
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(to_write[0])
-        os.close(to_read[1])
+        os.close(its_read)
+        os.close(its_write)
         try:
-            yield Browser(to_write[1], to_read[0])
+            yield Browser(to_write, to_read)
         finally:
             process.terminate()
             process.wait(PATIENCE)
-            os.close(to_write[1])
-            os.close(to_read[0])
+            os.close(to_write)
+            os.close(to_read)
+
+
+def _pipe() -> tuple[int, int]:
+    """Two ends, neither of which is 3 or 4, and which no other process inherits."""
+    low = os.pipe()
+    read, write = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in low)
+    for end in low:
+        os.close(end)
+    return read, write

@@ -26,7 +26,15 @@ def model(seed: int, hidden: int = 8) -> dict[str, Any]:
 
 def dense(seed: int, test: float, *, epochs: int = 6, hidden: int = 8, **settings: Any) -> Entry:
     """A dense twin."""
-    whole = {**SHARED, "model": model(seed, hidden), "seed": seed, "dense": True, "epochs": epochs, **RECIPE, **settings}
+    whole = {
+        **SHARED,
+        "model": model(seed, hidden),
+        "seed": seed,
+        "dense": True,
+        "epochs": epochs,
+        **RECIPE,
+        **settings,
+    }
     metrics = {"metric": "accuracy", "seed": seed, "epochs": epochs, "dense_test": test, "dense_val": test}
     return entry("dense", whole, {**metrics, "dense_seconds": 1.0})
 
@@ -48,18 +56,38 @@ def ticket(
     budget = {"oneshot_epochs": 2, "denoise_epochs": 4, "interval": 2, **RECIPE}
     about = {**SHARED, "model": model(seed, hidden), "seed": seed, "method": method, "options": options or {}}
     metrics = {
-        **{"metric": "accuracy", "seed": seed, "epochs": 6, **targets},
-        **{"search_test": test, "search_val": test, "isolated_test": test - 0.01, "isolated_val": test},
-        **{"edges_kept": 48, "edges_total": 60, "weights_kept": 12, "weights_total": 120, "rounds": []},
-        **{"search_seconds": 1.5, "isolated_seconds": 1.0, "macs_dense": 1000, "macs_ticket": round(1000 * (1 - weight))},
-        **{"macs_paper_dense": 1000, "macs_paper_ticket": 100},
+        "metric": "accuracy",
+        "seed": seed,
+        "epochs": 6,
+        **targets,
+        "search_test": test,
+        "search_val": test,
+        "isolated_test": test - 0.01,
+        "isolated_val": test,
+        "edges_kept": 48,
+        "edges_total": 60,
+        "weights_kept": 12,
+        "weights_total": 120,
+        "rounds": [],
+        "search_seconds": 1.5,
+        "isolated_seconds": 1.0,
+        "macs_dense": 1000,
+        "macs_ticket": round(1000 * (1 - weight)),
+        "macs_paper_dense": 1000,
+        "macs_paper_ticket": 100,
     }
     return entry("ticket", {**about, **targets, **budget, **settings}, metrics, None if path is None else str(path))
 
 
 def entry(kind: str, settings: dict[str, Any], metrics: dict[str, Any], path: str | None = None) -> Entry:
     return Entry(
-        key=key_of(settings), kind=kind, command="compare", settings=settings, metrics=metrics, folder=None, ticket=path
+        key=key_of(settings),
+        kind=kind,
+        command="compare",
+        settings=settings,
+        metrics=metrics,
+        folder=None,
+        ticket=path,
     )
 
 
@@ -89,11 +117,20 @@ def rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     scores = ("dense_test", "search_test", "isolated_test")
     return [
         {
-            **{"id": number, "kind": one.kind, "command": one.command, "finished": "2026-01-31T18:00:00+00:00"},
+            "id": number,
+            "kind": one.kind,
+            "command": one.command,
+            "finished": "2026-01-31T18:00:00+00:00",
             **{name: one.settings.get(name) for name in facts},
             **{name: one.metrics.get(name) for name in scores},
-            **{"model": one.settings["model"]["name"], "seconds": 2.5, "folder": None, "ticket": one.ticket},
-            **{"settings": dict(one.settings), "metrics": dict(one.metrics), "versions": {}, "machine": {}},
+            "model": one.settings["model"]["name"],
+            "seconds": 2.5,
+            "folder": None,
+            "ticket": one.ticket,
+            "settings": dict(one.settings),
+            "metrics": dict(one.metrics),
+            "versions": {},
+            "machine": {},
         }
         for number, one in enumerate(entries, 1)
     ]

@@ -1,4 +1,4 @@
-"""A report in a real browser, where one is at hand: nothing is fetched, nothing complains, and the controls work."""
+"""A report in a real browser, where one is at hand: nothing is fetched, nothing complains, controls work."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +68,9 @@ def test_the_controls_work(chromium: Browser, address: str) -> None:
 def test_what_is_downloaded_is_whole(chromium: Browser, address: str) -> None:
     chromium.open(address)
     chromium.run("URL.createObjectURL = blob => { (window.made ??= []).push(blob); return 'data:,'; }; 1")
-    chromium.run("document.querySelector('[data-save=table]').click(); document.querySelector('[data-save=svg]').click()")
+    chromium.run(
+        "document.querySelector('[data-save=table]').click(); document.querySelector('[data-save=svg]').click()"
+    )
     table, drawing = chromium.run("Promise.all(window.made.map(blob => blob.text()))")
     assert table.splitlines()[0].startswith("method,graph,model,edges −%")
     assert len(table.splitlines()) == 6

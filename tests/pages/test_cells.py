@@ -48,7 +48,9 @@ def test_settings_make_cells_and_a_seed_counts_once() -> None:
 
 
 def test_cells_that_would_look_alike_say_what_differs() -> None:
-    cells = cells_of(rows([ticket(0, 0.8, options={"ramp": 0.8}), ticket(0, 0.8, options={"ramp": 1.0}, hidden=16)]))
+    cells = cells_of(
+        rows([ticket(0, 0.8, options={"ramp": 0.8}), ticket(0, 0.8, options={"ramp": 1.0}, hidden=16)])
+    )
     assert [cell["label"] for cell in cells] == ["fastglt (hidden 8, ramp 0.8)", "fastglt (hidden 16, ramp 1.0)"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from fastglt.pages import Material, gather, report_page
 from fastglt.pages.html import as_csv
 from fastglt.pages.page import report_of
+from fastglt.runs.store import Entry
 from tests.pages.stores import dense, rows, study, ticket
 
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -41,7 +42,7 @@ def test_the_page_says_what_was_found_and_has_its_sections(page: str) -> None:
     assert "a ticket of fastglt, retrained alone, is winning" in seen.words
     ids = [attributes["id"] for tag, attributes in seen.tags if tag == "section"]
     assert ids == ["sparsity", "verdicts", "methods", "front", "tables"]
-    assert "The ticket's file is not there any more" in seen.words
+    assert "No ticket's file is there any more" in seen.words
     assert seen.count("table") == 2
 
 
@@ -92,7 +93,7 @@ def test_a_ticket_whose_graph_is_not_known_keeps_its_search(finished_run: Path, 
     alone = tmp_path / "alone.safetensors"
     alone.write_bytes((finished_run / "ticket.safetensors").read_bytes())
     report = report_of(gather([alone]))
-    assert [section.name for section in report.sections] == ["training", "tables"]
+    assert [section.name for section in report.sections] == ["verdicts", "training", "tables"]
     assert len(report.notes) == 1
     assert "the ticket's graph must be named" in report.notes[0]
 
@@ -105,7 +106,7 @@ def test_a_thousand_runs_stay_small() -> None:
     assert Seen(page).count("tr") > 1000
 
 
-def _tickets(seed: int) -> list[object]:
+def _tickets(seed: int) -> list[Entry]:
     names = ("fastglt", "oneshot", "random", "ugs", "snip", "grasp", "ace")
     return [ticket(seed, 0.8, method=name, graph=0.2, weight=w) for name in names for w in (*_WEIGHTS,)]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastglt.runs.differences import differing, flat
+from fastglt.studies.compare.figures import Cell
 from fastglt.studies.compare.results import deviation, mean, verdict_of
-from fastglt.tickets.phases import DENSE, DISTILLED
+from fastglt.tickets.phases import DISTILLED
 
 Row = Mapping[str, Any]
-Cell = dict[str, Any]
 _OWN = ("dense", "epochs", "distill")  # of a twin's settings, what tickets say otherwise
 _NOT_SETTINGS = ("seed", "split_seed", "labels_and_split", "threads", "device", "backend", "fastglt", "initial")
 _UNTOLD = ("model.in_channels", "model.out_channels", "model.seed", "graph", "features", "code", "model_code")
@@ -140,4 +140,4 @@ def _number(value: Any) -> float | None:
     return float(value) if fits else None
 
 
-__all__ = ["DENSE", "cells_of"]
+__all__ = ["Cell", "cells_of"]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.pages.cells import Cell
-from fastglt.pages.figures import SCORES, removed
 from fastglt.report.wording import OUTCOMES
+from fastglt.studies.compare.figures import SCORES, removed
 
 _ORDER = tuple(OUTCOMES)  # the best first
 _PREFERRED = ("isolated", "search")  # the definition's score before the papers'
@@ -42,10 +42,13 @@ def headline(cells: Sequence[Cell]) -> Headline:
     return Headline(sentence=f"{_subject(chosen)}, not compared with a dense network yet.", cell=chosen)
 
 
-def featured_run(cell: Cell | None) -> dict[str, Any] | None:
-    """The run of a cell, the lowest seed first, whose ticket is still there."""
-    runs = [] if cell is None else sorted(cell["runs"], key=lambda run: (run["seed"] is None, run["seed"]))
-    return next((run for run in runs if run["ticket"] and _is_file(run["ticket"])), None)
+def featured_run(cells: Sequence[Cell], first: Cell | None) -> dict[str, Any] | None:
+    """A run whose ticket is still there: of the headline's cell, else of another; the lowest seed first."""
+    for cell in (*([] if first is None else [first]), *cells):
+        for run in sorted(cell["runs"], key=lambda run: (run["seed"] is None, run["seed"])):
+            if run["ticket"] and _is_file(run["ticket"]):
+                return dict(run)
+    return None
 
 
 def _is_file(path: str) -> bool:

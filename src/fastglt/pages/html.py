@@ -10,7 +10,7 @@ from typing import Any
 from fastglt.pages.tables import Entry, PageTable
 from fastglt.report.charts import Picture
 from fastglt.report.charts.theme import DARK
-from fastglt.system.terminal import safe
+from fastglt.report.notebook import text
 
 _WIDTHS = {"wide": 820, "narrow": 340}
 _DRAWING = 560  # of a graph, which grows and shrinks with the window
@@ -19,11 +19,6 @@ _COLOUR = re.compile("|".join(DARK))
 _REFERENCE = re.compile(r'(id="|url\(#)((?:clip|gradient)[\w-]*)')
 _ROLE = re.compile(r' (?:role="graphics-\w+"|aria-roledescription="[^"]*")')
 _MOST_DATA = 5000  # rows that go along with a chart
-
-
-def text(value: object) -> str:
-    """A text as it stands, in HTML."""
-    return escape(safe(value))
 
 
 def colour_rules() -> str:

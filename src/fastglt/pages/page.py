@@ -9,13 +9,15 @@ from importlib.resources import files
 from pathlib import Path
 
 from fastglt import __version__
-from fastglt.pages import figures, html
+from fastglt.pages import html
 from fastglt.pages.cells import Cell, cells_of
 from fastglt.pages.headline import featured_run, headline
 from fastglt.pages.material import Material
 from fastglt.pages.one_ticket import OneTicket, pictures_of
 from fastglt.pages.tables import PageTable, cell_table, run_table
 from fastglt.report.charts import Picture
+from fastglt.report.notebook import text
+from fastglt.studies.compare import figures
 
 _MOST_PANELS = 6  # graphs and models whose charts are drawn; tables have all
 _MOST_CHARTS = 4  # of a kind, for each of them
@@ -58,12 +60,12 @@ def report_of(material: Material, *, data_root: Path | None = None, dataset: str
     if len(panels) > _MOST_PANELS:
         notes.append(f"Charts show {_MOST_PANELS} of {len(panels)} pairs of graph and model; the tables have all.")
     sections = [*_study_sections(panels[:_MOST_PANELS])]
-    run = featured_run(head.cell)
+    run = featured_run(cells, head.cell)
     if run is not None:
         one = OneTicket(Path(run["ticket"]), run["settings"], dataset, data_root)
         sections += _ticket_sections(pictures_of(one, notes))
     elif head.cell is not None:
-        notes.append("The ticket's file is not there any more: its search and its graph cannot be shown.")
+        notes.append("No ticket's file is there any more: searches and graphs cannot be shown.")
     tables = [cell_table(cells)] if cells else []
     tables += [run_table(material.rows)] if material.rows else []
     sections.append(Section(name="tables", title="Tables", tables=tables))
@@ -105,12 +107,12 @@ def as_html(report: Report) -> str:
     script, style = _asset("page.js"), _asset("page.css") + html.colour_rules()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
-    links = "".join(f'<li><a href="#{part.name}">{html.text(part.title)}</a></li>' for part in report.sections)
+    links = "".join(f'<li><a href="#{part.name}">{text(part.title)}</a></li>' for part in report.sections)
     body = _sections(report.sections)
-    notes = "".join(f"<li>{html.text(note)}</li>" for note in report.notes)
+    notes = "".join(f"<li>{text(note)}</li>" for note in report.notes)
     told = f'<aside aria-label="Notes"><h2>Notes</h2><ul>{notes}</ul></aside>' if notes else ""
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-    sources = ", ".join(map(html.text, report.sources))
+    sources = ", ".join(map(text, report.sources))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -126,15 +128,15 @@ def as_html(report: Report) -> str:
 <header>
 <p class="brand">fastglt report <button type="button" id="theme">Theme: as the system</button></p>
 <h1>What was found</h1>
-<p class="lead">{html.text(report.sentence)}</p>
-<p class="soft">{html.text(report.note)}</p>
+<p class="lead">{text(report.sentence)}</p>
+<p class="soft">{text(report.note)}</p>
 </header>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 <main id="main">
 {told}
 {body}
 </main>
-<footer><p class="soft">{report.runs:,} runs from {sources}. Made by fastglt {html.text(__version__)} on {made} UTC.
+<footer><p class="soft">{report.runs:,} runs from {sources}. Made by fastglt {text(__version__)} on {made} UTC.
 This page is whole: it loads nothing from anywhere.</p></footer>
 <div id="tip" role="status" hidden></div>
 <script>{script}</script>
@@ -146,8 +148,8 @@ This page is whole: it loads nothing from anywhere.</p></footer>
 def _sections(sections: Sequence[Section]) -> str:
     number, parts = 0, []
     for section in sections:
-        about = f"<p>{html.text(section.about)}</p>" if section.about else ""
-        parts.append(f'<section id="{section.name}"><h2>{html.text(section.title)}</h2>{about}')
+        about = f"<p>{text(section.about)}</p>" if section.about else ""
+        parts.append(f'<section id="{section.name}"><h2>{text(section.title)}</h2>{about}')
         for picture in section.pictures:
             number += 1
             parts.append(html.figure(picture, number, zoomable=section.zoomable))
@@ -172,7 +174,7 @@ _METHODS = "Methods at equal sparsities, budgets and seeds; lines are one standa
 _FRONT = (
     "Nobody on the dashed line is beaten by another that is both cheaper and better. MACs are those really needed."
 )
-_GRAPH = "Of the ticket named above. Arrow keys move, + and − zoom while the drawing has the focus."
+_GRAPH = "Arrow keys move, + and − zoom while the drawing has the focus."
 _EFFECTS = "By the labels of all nodes, test nodes included: looked at here, never pruned by."
 _TRAINING = "Scores while the search went on. A cut drops elements, a swap drops some and regrows others."
 _COST = "Multiplications of one forward pass over all nodes that are really needed, dense beside ticket."

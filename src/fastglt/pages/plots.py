@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastglt.errors import InputError, unknown_name
-from fastglt.pages import figures
 from fastglt.pages.cells import Cell, cells_of
 from fastglt.pages.headline import featured_run, headline
 from fastglt.pages.material import Material
 from fastglt.pages.one_ticket import OneTicket
 from fastglt.report.charts import Picture
+from fastglt.studies.compare import figures
 
 OfCells = Callable[[str, Sequence[Cell]], Iterator[Picture]]
 OfTicket = Callable[[OneTicket], Iterator[Picture]]
@@ -49,7 +49,7 @@ def pictures(
     if plot.of_cells is not None:
         found = [picture for panel in figures.panels(cells) for picture in plot.of_cells(*panel)]
     if plot.of_ticket is not None:
-        run = featured_run(headline(cells).cell)
+        run = featured_run(cells, headline(cells).cell)
         if run is None:
             raise InputError(f"the figure '{name}' needs a ticket's file (got runs without); name a run's folder")
         found = list(plot.of_ticket(OneTicket(Path(run["ticket"]), run["settings"], dataset, data_root)))

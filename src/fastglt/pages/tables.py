@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastglt.pages.cells import Cell, Row
-from fastglt.pages.figures import SCORES
 from fastglt.report.wording import OUTCOMES, mean_and_deviation, percent, signed
+from fastglt.studies.compare.figures import SCORES
 
 Entry = tuple[str, float | None]  # as people read it, and the number behind it
 MOST_RUNS = 2000  # rows of the table of runs

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastglt.judge.verdict import Verdict
 from fastglt.methods.parts.schedules import kept_count
@@ -16,6 +16,9 @@ from fastglt.runs.plan import Run
 from fastglt.studies.compare.between import between_methods
 from fastglt.studies.compare.table import print_cells
 from fastglt.tickets.phases import DENSE, DISTILLED
+
+if TYPE_CHECKING:
+    from fastglt.report.charts import Picture
 
 Row = dict[str, Any]
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
@@ -95,6 +98,17 @@ class Comparison:
 
     def __str__(self) -> str:
         return as_plain_text(lambda console: print_cells(self.document(), console))
+
+    def plot(self, kind: str = "methods") -> "Picture":
+        """A picture: `methods` side by side, `verdicts`, scores over `sparsity`, or `front` (score and cost)."""
+        from fastglt.studies.compare.showing import picture
+
+        return picture(self, kind)
+
+    def _repr_html_(self) -> str:
+        from fastglt.studies.compare.showing import as_html
+
+        return as_html(self)
 
     def csv(self) -> str:
         """The rows as a table for spreadsheets, with their headings."""

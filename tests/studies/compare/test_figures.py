@@ -1,8 +1,7 @@
 import pytest
 
-from fastglt.pages import figures
 from fastglt.pages.cells import cells_of
-from fastglt.pages.headline import featured_run, headline
+from fastglt.studies.compare import figures
 from tests.pages.stores import dense, rows, study, ticket
 
 CELLS = cells_of(rows(study()))
@@ -63,26 +62,3 @@ def test_the_front_is_that_of_cost_and_score() -> None:
     assert {row["cost"]: row["on_front"] for row in search.spec["data"]["values"]} == pytest.approx(
         {50.0: False, 10.0: True, 30.0: True}
     )
-
-
-def test_the_headline_is_the_sparsest_that_passes() -> None:
-    found = headline(CELLS)
-    assert found.cell is not None
-    assert (found.cell["method"], found.cell["graph_sparsity"]) == ("fastglt", 0.2)
-    start = "On toy with gcn, 20 % of edges and 90 % of weights removed: a ticket of fastglt, retrained alone, is winning"
-    assert found.sentence.startswith(start)
-    assert "Chosen from 4 settings" in found.note
-
-
-def test_the_headline_without_a_pass_is_the_nearest_to_dense() -> None:
-    losing = [dense(0, 0.9), dense(1, 0.8)]
-    losing += [ticket(seed, test, graph=g) for g, tests in ((0.2, (0.7, 0.75)), (0.5, (0.6, 0.7))) for seed, test in enumerate(tests)]
-    found = headline(cells_of(rows(losing)))
-    assert found.cell is not None
-    assert found.cell["graph_sparsity"] == 0.2
-
-
-def test_nothing_found_is_said_and_no_ticket_is_looked_for() -> None:
-    assert headline([]).sentence == "No ticket has been found yet."
-    assert featured_run(None) is None
-    assert featured_run(CELLS[0]) is None  # its tickets have no files

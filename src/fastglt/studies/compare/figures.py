@@ -1,9 +1,11 @@
-"""Figures of many runs, from cells: verdicts, scores over sparsity, methods side by side, and the front."""
+"""Figures of many runs, from cells: verdicts, scores over sparsity, methods side by side, and the front.
+
+A cell here also has the label of its method, its metric, and the mean multiplications of its tickets.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastglt.pages.cells import Cell
 from fastglt.report.charts import Picture, scores
 from fastglt.report.wording import OUTCOMES, mean_and_deviation
 from fastglt.tasks.metrics import title_of
@@ -12,6 +14,7 @@ SCORES = {"search": "end of search", "isolated": "retrained alone"}
 _SIDES = {"graph_sparsity": "edges", "weight_sparsity": "weights"}
 _MOST_ROWS = 24  # of a chart with a row for each cell
 _MOST_PAIRS = 3  # of sparsities, at which methods are shown side by side
+Cell = dict[str, Any]
 Panel = tuple[str, list[Cell]]
 
 
