@@ -1,7 +1,7 @@
 """From two nodes' rows to one number: what answers for pairs after a network's last layer.
 
-Pairs are decoded some at a time, and for gradients only the nodes' rows are kept: memory does not grow with pairs ×
-width. No decoder knows a direction: both orders of a pair have the same number.
+Many pairs are decoded some at a time, and for gradients only the nodes' rows are kept: memory does not grow with
+pairs × width. No decoder knows a direction: both orders of a pair have the same number.
 """
 
 from abc import ABC, abstractmethod
@@ -18,6 +18,7 @@ from fastglt.models.parts import glorot, zeros
 from fastglt.models.recompute import recomputed
 
 _AT_A_TIME = 1 << 16  # pairs
+_KEPT = 1 << 23  # numbers of the pairs' products up to which all that gradients need is kept
 NAMES = ("mlp", "dot")
 ROWS = "rows"  # the units of what it is given
 
@@ -46,6 +47,8 @@ class Decoder(nn.Module, ABC):
 
     def forward(self, h: Tensor, pairs: Tensor) -> Tensor:
         """The number of each pair; pairs are node ids, a row each."""
+        if len(pairs) * h.shape[1] <= _KEPT:
+            return self._of(pairs, h, *self.learnt)
         parts = torch.split(pairs, _AT_A_TIME)
         return torch.cat([recomputed(partial(self._of, part), h, *self.learnt) for part in parts])
 

@@ -66,8 +66,8 @@ class LinkPrediction(Task):
     split_seed: int = 0  # of the random split, if the data has none
 
     def __post_init__(self) -> None:
-        require("be at least 1", decoder_layers=self.decoder_layers, batch=self.batch or 1)
-        require("be at least 1", decoder_hidden=self.decoder_hidden or 1)
+        sizes = {name: getattr(self, name) for name in ("decoder_layers", "decoder_hidden", "batch")}
+        require("be at least 1", **{name: value for name, value in sizes.items() if value is not None})
 
     @classmethod
     def from_data(
