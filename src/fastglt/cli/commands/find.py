@@ -1,7 +1,7 @@
 """`fastglt find`: from a dataset and a model to a ticket on disk."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,15 +115,8 @@ def find(
     require("not be negative", checkpoint_every=checkpoint_every)
     if prefer is not None:
         refuse_choices(context)
-        given_run = {
-            "seed": seed,
-            "threads": threads,
-            "out": out,
-            "store": store,
-            "quiet": quiet,
-            "dry_run": dry_run,
-        }
-        _find_preferred(prefer, setup, **given_run, checkpoint_every=checkpoint_every, json_output=json_output)
+        run = _Run(seed=seed, threads=threads, out=out, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
+        _find_preferred(prefer, setup, run, dry_run=dry_run, json_output=json_output)
         return
     options = {
         "start": start,
@@ -147,55 +140,57 @@ def find(
         describe(prepared, as_json=json_output)
         return
     folder = out or _default_folder(prepared)
-    metrics = _run(prepared, folder, store, checkpoint_every, quiet=quiet)
+    metrics = _run(prepared, folder, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
         print_metrics(metrics, folder)
 
 
-def _find_preferred(
-    preference: str,
-    setup: Setup,
-    *,
-    seed: int,
-    threads: int,
-    out: Path | None,
-    store: Path,
-    checkpoint_every: float,
-    dry_run: bool,
-    quiet: bool,
-    json_output: bool,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """Where and how a run is made."""
+
+    seed: int
+    threads: int
+    out: Path | None
+    store: Path
+    checkpoint_every: float
+    quiet: bool
+
+
+def _find_preferred(preference: str, setup: Setup, run: _Run, *, dry_run: bool, json_output: bool) -> None:
     """Choose on validation scores, find that ticket, prove it on fresh seeds."""
-    kept: dict[str, Any] = {"store": store, "checkpoint_every": checkpoint_every, "quiet": quiet}
+    kept: dict[str, Any] = {"store": run.store, "checkpoint_every": run.checkpoint_every, "quiet": run.quiet}
     with told_how_to_go_on(), told_dry_run(as_json=json_output):
-        found = preferring.choose(preference, setup, seed=seed, dry_run=dry_run, **kept)
+        found = preferring.choose(preference, setup, seed=run.seed, dry_run=dry_run, **kept)
     document: dict[str, Any] = found.document()
-    if not quiet:
-        preferring.tell_chosen(found, setup, seed)
+    if not run.quiet:
+        preferring.tell_chosen(found, setup, run.seed)
     if found.way is None or found.targets is None:
         say(preferring.nothing_found(found), err=json_output)
         if json_output:
             typer.echo(json.dumps({**document, "ticket": None, "verdict": None}))
         return
     chosen = replace(setup, structure=found.way.structure, distill=found.way.taught)
-    run = {"method": found.way.method, "options": {}, "targets": found.targets, "seed": seed, "threads": threads}
-    experiment = chosen.experiment(**run)  # type: ignore[arg-type]
+    experiment = chosen.experiment(
+        method=found.way.method, options={}, targets=found.targets, seed=run.seed, threads=run.threads
+    )
     experiment.use_machine()
     prepared = experiment.prepare()
-    folder = out or _default_folder(prepared)
-    metrics = _run(prepared, folder, store, checkpoint_every, quiet=quiet)
-    where: dict[str, Any] = {"threads": threads, "device": setup.device, "store": store, "quiet": quiet}
-    told, verdict = preferring.prove(folder, preferring.fresh_seeds(seed), **where)
+    folder = run.out or _default_folder(prepared)
+    metrics = _run(prepared, folder, **kept)
+    where: dict[str, Any] = {"threads": run.threads, "device": setup.device, "store": run.store}
+    told, verdict = preferring.prove(folder, preferring.fresh_seeds(run.seed), **where, quiet=run.quiet)
     if json_output:
         typer.echo(json.dumps({**document, "ticket": str(folder), "metrics": metrics, "verdict": told}))
         return
     print_metrics(metrics, folder)
     print_verdict(told, verdict)
+    say(preferring.proof(preference, verdict))
 
 
-def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
+def _run(prepared: "Prepared", out: Path, *, store: Path, checkpoint_every: float, quiet: bool) -> dict[str, Any]:
     """The metrics of a run that is finished and in the store."""
     from fastglt.cli.shared.guide import tell_graph
     from fastglt.cli.shared.progress import Reporter, stop_cleanly

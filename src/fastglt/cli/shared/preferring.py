@@ -1,7 +1,6 @@
 """`fastglt find --prefer`: what was chosen on validation scores, and the proof on fresh seeds."""
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +97,7 @@ def nothing_found(found: "Preferred") -> str:
     )
     below = signed(best["isolated_val"]["difference"])
     return (
-        f"No ticket qualifies: on validation nodes none of {len(found.tried)} tries is as good as the dense network. "
+        f"No ticket qualifies: on validation nodes none of {len(found.tried)} tries is as good as dense. "
         f"The closest, {best['method']} without {shares}, differs by {below} points."
     )
 
@@ -120,24 +119,14 @@ def prove(
     return judged.document(verdict), verdict
 
 
-def picture_lines(metrics: Mapping[str, Any], *, width: int = 40) -> list[str]:
-    """How much is left of edges, weights and multiplications, as bars.
+def proof(preference: str, verdict: "Verdict") -> str:
+    """What the fresh seeds say, in a sentence."""
+    from fastglt.studies.prefer import PREFERENCES
 
-    >>> kept = {"edges_kept": 25, "edges_total": 100, "weights_kept": 3, "weights_total": 100}
-    >>> for line in picture_lines({**kept, "macs_ticket": 1, "macs_dense": 10}, width=20):
-    ...     print(line)
-    edges    █████···············  25.00 % left
-    weights  █···················   3.00 % left
-    MACs     ██··················  10.00 % left
-    """
-    pairs = {
-        "edges": (metrics["edges_kept"], metrics["edges_total"]),
-        "weights": (metrics["weights_kept"], metrics["weights_total"]),
-        "MACs": (metrics["macs_ticket"], metrics["macs_dense"]),
-    }
-    found = []
-    for name, (kept, total) in pairs.items():
-        share = kept / total if total else 1.0
-        full = min(width, max(1, round(share * width))) if kept else 0
-        found.append(f"{name:<8} {'█' * full}{'·' * (width - full)}  {100 * share:.2f} % left")
-    return found
+    wanted = f"the {preference} network that was asked for ({PREFERENCES[preference].about})"
+    if verdict.non_inferior:
+        return f"Proved on {verdict.n} fresh seeds: {wanted} is no worse than dense by more than 1 point."
+    return (
+        f"Not proved on {verdict.n} fresh seeds: {wanted} was as good as dense on validation nodes alone. "
+        "fastglt evaluate with more seeds may decide; fastglt find with lower sparsities keeps more."
+    )
