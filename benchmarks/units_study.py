@@ -20,13 +20,12 @@ from typing import Any
 
 UNITS, WEIGHTS = "units", "weights"
 VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {  # method, structure, options
-    "units by effect": ("forest", UNITS, {"unit_score": "effect"}),
-    "units by norm": ("forest", UNITS, {"unit_score": "norm"}),
-    "units by mask": ("forest", UNITS, {"unit_score": "mask"}),
-    "units at random": ("forest", UNITS, {"unit_score": "random"}),
-    "units by effect, no swaps": ("forest", UNITS, {"unit_score": "effect", "swap_fraction": 0.0}),
-    "units by mask, no swaps": ("forest", UNITS, {"unit_score": "mask", "swap_fraction": 0.0}),
-    "units at random, no swaps": ("forest", UNITS, {"unit_score": "random", "swap_fraction": 0.0}),
+    "units by mask, no swaps": ("forest", UNITS, {"unit_score": "mask"}),
+    "units by norm, no swaps": ("forest", UNITS, {"unit_score": "norm"}),
+    "units by effect, no swaps": ("forest", UNITS, {"unit_score": "effect"}),
+    "units at random, no swaps": ("forest", UNITS, {"unit_score": "random"}),
+    "units by mask": ("forest", UNITS, {"unit_score": "mask", "unit_swap_fraction": 0.3}),
+    "units by effect": ("forest", UNITS, {"unit_score": "effect", "unit_swap_fraction": 0.3}),
     "single weights": ("forest", WEIGHTS, {}),
 }
 DENSE, USUAL = "dense", "usual"

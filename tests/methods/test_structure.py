@@ -89,14 +89,16 @@ class TestEveryMethod:
 
 
 class TestFastGLT:
-    @pytest.mark.parametrize("options", [{}, {"unit_score": "mask"}, {"unit_score": "norm"}, {"start": "random"}])
+    @pytest.mark.parametrize(
+        "options", [{}, {"unit_score": "effect", "unit_swap_fraction": 0.3}, {"start": "random"}]
+    )
     def test_equal_runs_give_equal_files(self, options: dict[str, Any]) -> None:
         method = by_units("fastglt", 0.3, 0.7, **options)
         assert encode(ticket_of(method)) == encode(ticket_of(method))
 
     @pytest.mark.parametrize("epochs", [1, 4, 7])
     def test_a_search_goes_on_bit_for_bit(self, epochs: int) -> None:
-        method = by_units("fastglt", 0.3, 0.7)
+        method = by_units("fastglt", 0.3, 0.7, unit_swap_fraction=0.5)
         finished, first = start(method), start(method)
         train(finished, method)
 
@@ -132,7 +134,7 @@ class TestFastGLT:
         """Without swaps the units are those of the first cut; with them some have come that were not there."""
         cut, ended = [], []
         for share in (0.0, 0.9):
-            method, seen = by_units("fastglt", 0.0, 0.625, swap_fraction=share), list[torch.Tensor]()
+            method, seen = by_units("fastglt", 0.0, 0.625, unit_swap_fraction=share), list[torch.Tensor]()
             training = start(method)
             train(training, method, lambda one, seen=seen: seen.append(rows_left(one)))
             cut.append(seen[BUDGET.oneshot_epochs - 1])

@@ -6,13 +6,13 @@ most promising pruned ones, until the target is reached and the swaps have died 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import InputError, require, unknown_name
 from fastglt.masks import as_vector
 from fastglt.methods.base import (
     STRUCTURES,
@@ -52,13 +52,14 @@ class FastGLT(Method):
     decay: float = 1.0  # how fast that share falls [kappa]
     edge_score: str = "degree"  # which pruned edges return first: low degree, or the paper's similarity; or forest
     weight_score: str = "size"  # which kept weights are noise: the smallest, or those of least effect on a layer
-    unit_score: str = "effect"  # which hidden units stay, where units are pruned: mask, norm, effect or random
+    unit_score: str = "mask"  # which hidden units stay, where units are pruned: mask, norm, effect or random
+    unit_swap_fraction: float = 0.0  # share of kept units offered for a swap at first, where units are pruned
     ramp: float = 0.8  # share of the intervals after which the target is reached; the paper's is 1
 
     @property
     def options(self) -> dict[str, Any]:
         """As of every method; what came later only if it is other than usual, so that keys stay."""
-        usual = (("weight_score", "size"), ("unit_score", "effect"))
+        usual = (("weight_score", "size"), ("unit_score", "mask"), ("unit_swap_fraction", 0.0))
         return {name: value for name, value in super().options.items() if (name, value) not in usual}
 
     @property
@@ -124,7 +125,7 @@ class FastGLT(Method):
             _start_at_mean(training.soft_edge_mask, regrown=edges & ~before, kept=before)
         grown = None
         if training.units is not None:
-            schedule = self.schedule(self.targets.weight_sparsity)
+            schedule = replace(self.schedule(self.targets.weight_sparsity), swap_fraction=self.unit_swap_fraction)
             weights, grown = swap_units(training, weights, schedule, interval, self.unit_score, seed=seed)
         elif any(weight_swap):
             strength, potential = self.weight_strength(training), as_vector(training.gradient_sum)
@@ -196,6 +197,7 @@ class FastGLT(Method):
             raise unknown_name("weight score", self.weight_score, WEIGHT_STRENGTHS)
         if self.unit_score not in UNIT_SCORES:
             raise unknown_name("unit score", self.unit_score, UNIT_SCORES)
+        require("lie in [0, 1]", unit_swap_fraction=self.unit_swap_fraction)
         self.schedule(0.0)  # checks the rest
 
 
