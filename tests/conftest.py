@@ -8,13 +8,10 @@ store.
 import os
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from coverage import Coverage
-from numba.core import event
 
 from fastglt import Ticket, set_threads
 from fastglt.system.quiet import quiet_import
@@ -23,7 +20,6 @@ with quiet_import():
     from tests.toy_data import quick_ticket
 
 BACKENDS = ("numba", "torch", "plain")
-COUNTED = 5  # one set of parameters in so many
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,45 +28,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     os.environ["FASTGLT_CACHE"] = folder.name
     os.environ["FASTGLT_STORE"] = str(Path(folder.name) / "results.sqlite")
-    event.register("numba:compile", _Uncounted())
-
-
-class _Uncounted(event.Listener):  # type: ignore[misc]
-    """No lines are counted while numba compiles: that is Python too, and none of ours."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._counting: Coverage | None = None
-
-    def on_start(self, _: object) -> None:
-        if not self._depth and sys.gettrace() is not None:
-            self._counting = Coverage.current()
-            if self._counting is not None:
-                self._counting.stop()
-        self._depth += 1
-
-    def on_end(self, _: object) -> None:
-        self._depth -= 1
-        if not self._depth and self._counting is not None:
-            self._counting.start()
-            self._counting = None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every test runs; of one with many sets of parameters, coverage counts the lines of some sets.
-
-    The first set, then one in five. Python 3.11 is half as slow again while lines are counted.
-    """
-    counting = config.pluginmanager.getplugin("_cov")
-    if counting is None or counting.cov_controller is None:
-        return
-    counting.cov_controller.cov._warn_preimported_source = False  # a warning of those who begin late; we go on
-    sets = Counter[str]()
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        if sets[test] % COUNTED:
-            item.add_marker("no_cover")
-        sets[test] += 1
 
 
 @pytest.fixture(autouse=True)
