@@ -144,7 +144,7 @@ def find(
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
-        print_metrics(metrics, folder)
+        print_metrics(metrics, folder, use=[place for place in (experiment.model, experiment.task or "") if ":" in place])
 
 
 @dataclass(frozen=True, kw_only=True)
