@@ -1,4 +1,4 @@
-"""Links as an ordinary PyG model: rows by another model, then a decoder. This file is handed out: it needs torch."""
+"""Links: rows of nodes by another model, then a decoder. This file is handed out: it needs torch."""
 
 from torch import Tensor, nn
 

@@ -43,7 +43,6 @@ class Prediction:
         rounded = None if shares is None else shares.round(decimals=_DIGITS).tolist()
         return Prediction(nodes, task.decide(outputs).tolist(), rounded)
 
-
     def __len__(self) -> int:
         return len(self.nodes)
 
