@@ -35,7 +35,7 @@ def test_pairs_are_predicted(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert [(row["source"], row["target"]) for row in found["predictions"]] == [(0, 1), (29, 4)]
     np.testing.assert_allclose([row["probability"] for row in found["predictions"]], expected, atol=1e-5)
     assert cli("predict", run, "--pairs", pairs, "--out", tmp_path / "p.csv").code == 0
-    rows = list(csv.DictReader((tmp_path / "p.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
     assert [row["target"] for row in rows] == ["1", "4"]
     assert cli("predict", run, "--pairs", pairs, "--out", tmp_path / "p.npz").code == 0
     with np.load(tmp_path / "p.npz") as file:

@@ -1,6 +1,5 @@
 """A ticket for links, exported: pairs in, numbers out, in every format."""
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 
 from fastglt.deploy.compiling import compile_network
 from fastglt.deploy.exports import FORMATS, arrays, export
+from fastglt.deploy.exports.pyg_folder import _module
 from fastglt.deploy.predictor import Predictor
 from fastglt.models import make
 from fastglt.models.links import with_decoder
@@ -47,13 +47,16 @@ def test_other_backbones(tmp_path: Path, to: str, name: str) -> None:
     assert export(predictor(name), tmp_path / f"ticket{FORMATS[to].suffix}", to=to).max_difference < 1e-5
 
 
-def test_the_folder_runs_by_itself(tmp_path: Path) -> None:
+def test_the_folder_runs_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = predictor()
     export(made, tmp_path / "links", to="pyg")
     (tmp_path / "pairs.csv").write_text("source,target\n0,1\n2,6\n")
-    words = [sys.executable, "links/model.py", "pairs.csv"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    monkeypatch.setattr(sys, "argv", ["model.py", str(tmp_path / "pairs.csv")])
+    with _module(tmp_path / "links" / "model.py") as module:
+        module.main()
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [row[:2] for row in rows] == [["0", "1"], ["2", "6"]]
     np.testing.assert_allclose(
         [float(row[2]) for row in rows], made.logits(PAIRS[:2]).sigmoid().squeeze(1), atol=1e-4

@@ -44,7 +44,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("part", ["val", "test"])
     def test_an_edge_to_predict_never_carries_one(self, name: str, part: str) -> None:
-        """Whatever the second triangle has as features, the first one's pairs have the same numbers, bit for bit."""
+        """Whatever features the second triangle has, the first one's pairs have the same numbers, bit for bit."""
         task = held_back(part)
         x = task.x.dense.clone()
         before = self.outputs(name, task.graph, x)
@@ -93,7 +93,7 @@ def test_its_matrices_are_the_encoders_and_the_decoders() -> None:
         "decoder.weights.0",
         "decoder.weights.1",
     )
-    assert one.feature_weights == {"encoder.layer1.weight"}
+    assert one.feature_weights == frozenset({"encoder.layer1.weight"})
     linear = [part for part in one.operations if isinstance(part, Linear)]
     assert [part.weight for part in linear] == list(one.prunable)
     assert [(part.reads, part.writes, part.per_pair) for part in linear] == [

@@ -70,7 +70,7 @@ class TestParts:
         task = LinkPrediction.from_data(link_data(**given), metric="roc_auc")
         assert task.graph.num_edges == 180
         assert task.val.tolist() == [[0, 11], [1, 12]]
-        assert not [name for name in LinkPrediction.message_data(link_data(**given)).keys() if "_pos_" in name]
+        assert set(LinkPrediction.message_data(link_data(**given)).to_dict()) == {"x", "edge_index"}
 
     def test_a_directed_graph_loses_both_arrows_of_a_pair(self) -> None:
         arrows = torch.cat([link_tensors()["edge_index"], torch.tensor([[0, 15], [39, 25]])], 1)

@@ -68,7 +68,7 @@ def test_it_is_saved_loaded_and_judged(found: Ticket, tmp_path: Path) -> None:
     [
         (
             {"name": "mlp", "hidden": 9, "layers": 3},
-            r"'decoder\.biases\.0' of shape \(9,\) expected \(got \(16,\)\)",
+            r"'decoder\.biases\.0' of shape \(9,\) expected",
         ),
         ({"name": "mlp", "hidden": 16, "layers": 2}, r"'decoder\.biases\.1' of shape \(1,\) expected"),
         ({"name": "mlp", "hidden": 16, "layers": 10**9}, "layers of at most"),
