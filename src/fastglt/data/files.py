@@ -13,9 +13,9 @@ from fastglt.data.base import (
     Ints,
     Parts,
     SplitMasks,
-    distinct,
     random_split,
     seeded_split,
+    sorted_distinct,
 )
 from fastglt.data.csv_files import read_csv
 from fastglt.data.named import NAMED
@@ -45,12 +45,11 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         return read_link_set(files).dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as)
     if files is not None:
         parts = read_node_set(files, recipe=recipe, directed=directed)
-        metric = "accuracy" if parts.y.ndim == 1 else "roc_auc"
         known_as = f"{path.resolve().stem}{':' if recipe else ''}{recipe}"
-        return parts.dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as, metric=metric)
+        return parts.dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as, metric=_metric(parts))
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
-    given = distinct(graph.source * len(graph.labels) + graph.target).size
+    given = sorted_distinct(graph.source * len(graph.labels) + graph.target).size
     parts = Parts(
         x=graph.features,
         y=graph.labels,
@@ -59,7 +58,11 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         edge_weight=weights,
         reversed_edges=edges.shape[1] - given,
     )
-    return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
+    return parts.dataset(name=known_as, metric=_metric(parts), names=graph.names)
+
+
+def _metric(parts: Parts) -> str:
+    return "accuracy" if parts.y.ndim == 1 else "roc_auc"
 
 
 def _split(labels: Ints | Floats, seed: int) -> SplitMasks:

@@ -10,7 +10,7 @@ from typing import Protocol
 from fastglt.data.archives import gnn_benchmark, tolokers
 from fastglt.data.base import Parts
 from fastglt.data.digits import Digits
-from fastglt.data.ogb import ARXIV, PROTEINS, PROTEINS_AND_SPECIES
+from fastglt.data.ogb import ARXIV, PROTEINS, PROTEINS_AND_SPECIES, SUBSTITUTE
 from fastglt.data.ogb_links import COLLAB, METRIC, TASK, LinkParts
 from fastglt.data.planetoid import planetoid
 from fastglt.data.synthetic import SyntheticGraph
@@ -128,6 +128,16 @@ NAMED: dict[str, Named] = {
         size=None,
     ),
 }
+
+
+def known_name(name: str) -> str | None:
+    """The name in `NAMED` that a name stands for, which may tell of substitute features; None if it is none.
+
+    >>> known_name("Cora"), known_name("ogbn-arxiv's graph, substitute features"), known_name("my/graph.npz")
+    ('cora', 'ogbn-arxiv', None)
+    """
+    plain = name.lower().removesuffix(SUBSTITUTE)
+    return plain if plain in NAMED else None
 
 
 def data_root(root: Path | str | None) -> Path | None:

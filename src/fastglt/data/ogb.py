@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fastglt.data.base import Bools, Floats, Ints, Parts, SplitMasks, distinct
+from fastglt.data.base import Bools, Floats, Ints, Parts, SplitMasks, sorted_distinct, tidy_edges
 from fastglt.data.ogb_files import FRESH, PARTS, OGBFiles
-from fastglt.data.weighted import merged, tidy_edges
+from fastglt.data.weighted import merged
 from fastglt.errors import InputError
 
 LABELS, NODE_FEATURES, EDGE_FEATURES = (f"raw/{name}.csv.gz" for name in ("node-label", "node-feat", "edge-feat"))
 SPECIES = "raw/node_species.csv.gz"
+SUBSTITUTE = "'s graph, substitute features"  # behind the name of a set with features that are not OGB's
 _WITH_SPECIES = "species"  # the recipe of a name or a path: ogbn-proteins:species
 
 
@@ -47,7 +48,8 @@ class OGBNodeSet:
             raise InputError(
                 f"{self.name} is not at hand (got no {self._folder}/ and no {self.zipped}.zip; {looked}); "
                 f"get it with OGB's own downloader, `pip install ogb` and `python -c \"from ogb.nodeproppred "
-                f"import NodePropPredDataset; NodePropPredDataset('{self.name}', root='data')\"`, and say --data-root data"
+                f"import NodePropPredDataset; NodePropPredDataset('{self.name}', root='data')\"`, "
+                "and say --data-root data"
             )
         files = OGBFiles.at(found)
         if files is None:
@@ -113,7 +115,7 @@ def read_node_set(files: OGBFiles, *, recipe: str = "", directed: bool = False) 
         edges=edges,
         masks=masks,
         edge_attr=attributes,
-        reversed_edges=edges.shape[1] - distinct(source * nodes + target).size,
+        reversed_edges=edges.shape[1] - sorted_distinct(source * nodes + target).size,
         known_as=_known_as(files.counts, columns, 1 if labels.ndim == 1 else labels.shape[1], recipe),
     )
 
@@ -123,7 +125,7 @@ def _known_as(counts: tuple[int, int], columns: int, labels: int, recipe: str) -
     for known in (ARXIV, PROTEINS):
         if counts == (known.nodes, known.listed) and labels == known.labels:
             ours = f"{known.name}:{recipe}" if recipe else known.name
-            return ours if columns == known.columns else f"{known.name}'s graph, substitute features"
+            return ours if columns == known.columns else known.name + SUBSTITUTE
     return None
 
 

@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastglt.data.base import Ints, distinct
+from fastglt.data.base import Ints, sorted_distinct
 from fastglt.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -161,7 +161,7 @@ class OGBFiles:
         file = f"{self.split_folder}/{part}.csv.gz"
         found = self.table(file, np.int64, columns=1).ravel()
         self.check_ids(file, found, nodes)
-        repeats = len(found) - len(distinct(found))
+        repeats = len(found) - len(sorted_distinct(found.copy()))
         if repeats:
             raise self.wrong(file, "must name each node once", f"{repeats:,} repeats")
         return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fastglt.data.base import Dataset, Floats, Ints, distinct
+from fastglt.data.base import Dataset, Floats, Ints, sorted_distinct
 from fastglt.data.ogb_files import EDGES, FRESH, PARTS, Array, OGBFiles
 from fastglt.errors import InputError
 
@@ -118,8 +118,8 @@ def read_link_set(files: OGBFiles) -> LinkParts:
     )
     _check_years(files, names, stored)
     _check_graph(files, train, nodes)
-    keys = distinct(np.concatenate([train[0] * nodes + train[1], train[1] * nodes + train[0]]))
-    listed = distinct(train[0] * nodes + train[1]).size
+    keys = sorted_distinct(np.concatenate([train[0] * nodes + train[1], train[1] * nodes + train[0]]))
+    listed = sorted_distinct(train[0] * nodes + train[1]).size
     edges = np.stack([keys // nodes, keys % nodes])
     return LinkParts(x=x, edges=edges, valid=valid, test=test, reversed_edges=keys.size - listed)
 
@@ -155,7 +155,7 @@ def _check_years(files: OGBFiles, names: dict[str, str], stored: dict[str, dict[
 def _check_graph(files: OGBFiles, train: Ints, nodes: int) -> None:
     """The graph's own file lists the training edges and no others: else files are swapped, or one leaks."""
     listed = files.edges()
-    ours, theirs = (distinct(np.minimum(*ends) * nodes + np.maximum(*ends)) for ends in (listed, train))
+    ours, theirs = (sorted_distinct(np.minimum(*ends) * nodes + np.maximum(*ends)) for ends in (listed, train))
     if not np.array_equal(ours, theirs):
         apart = np.setxor1d(ours, theirs, assume_unique=True)
         got = f"{apart.size:,} pairs in one of them alone, such as {apart[0] // nodes}, {apart[0] % nodes}"

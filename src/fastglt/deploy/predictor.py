@@ -96,13 +96,13 @@ class Predictor:
         return torch.cat([edges, torch.stack([nodes, nodes.flip(0)], 1)])
 
     def with_features(self, x: ArrayLike) -> "Predictor":
-        """The same with other features for its nodes."""
+        """This predictor with other features for its nodes."""
         new = Features(self._as_features(x, self.graph.num_nodes))
         rows = None if self.program is None else tuple(restore(rows, new) for rows in self._rows)
         return replace(self, x=new, rows=rows)
 
     def with_nodes(self, x: ArrayLike, edge_index: ArrayLike) -> "Predictor":
-        """The same with more nodes: their features, and edges that have at least one of them.
+        """This predictor with more nodes: their features, and edges that have at least one of them.
 
         They are numbered on from the nodes that are there. Their edges are kept, with a score of 1, and each counts
         once; one column for each is enough in an undirected graph.

@@ -84,7 +84,7 @@ class Portable(nn.Module, ABC):
 
     @abstractmethod
     def second(self, y: Tensor) -> Tensor:
-        """The same for layer 2."""
+        """What multiplies each message of layer 2: one number, or one for each class."""
 
     def extra(self, hidden: Tensor) -> Tensor | float:
         """What the hidden units add to the scores past layer 2."""

@@ -190,11 +190,11 @@ class _Answering:
     def _called(self, found: Prediction) -> dict[str, Any]:
         if self._names is None:
             return {}
-        ids, labels = self._names
-        return {
-            "ids": [ids[node] if node < len(ids) else None for node in found.nodes],
-            "labels": [labels[int(kind)] for kind in found.answers] if labels else None,
-        }
+        (ids, classes), task = self._names, self._worker.task
+        called = {"ids": [ids[node] if node < len(ids) else None for node in found.nodes]}
+        if task.answers == "labels":  # a node's labels stand there themselves
+            return called
+        return {**called, "labels": [classes[int(kind)] for kind in found.answers] if classes else None}
 
 
 class _AnsweringPairs(_Answering):

@@ -107,7 +107,8 @@ def response_model(task: type[Task], *, named: bool) -> type[BaseModel]:
     if task.answers == "classes":
         return base
     kept = {name: (field.annotation, field) for name, field in base.model_fields.items() if name != "classes"}
-    fields: dict[str, Any] = {task.answers: (list[float], ...), **kept}
+    kept.pop(task.answers, None)  # what classes are called has no place beside it
+    fields: dict[str, Any] = {task.answers: (list[task.answer_type], ...), **kept}  # type: ignore[name-defined]
     return create_model(base.__name__, __doc__=f"The {task.answers} of the nodes that were asked for.", **fields)
 
 

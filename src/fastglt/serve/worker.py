@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ class Prediction:
     """What is predicted for some nodes."""
 
     nodes: list[int]
-    answers: list[int] | list[float]  # classes, or whatever the task predicts
+    answers: list[Any]  # classes, or whatever the task predicts
     probabilities: list[list[float]] | None
 
     @staticmethod
@@ -41,7 +42,7 @@ class Prediction:
         """From a row of outputs for each node."""
         shares = task.probabilities(outputs.double()) if probabilities else None
         rounded = None if shares is None else shares.round(decimals=_DIGITS).tolist()
-        return Prediction(nodes, task.decide(outputs).tolist(), rounded)
+        return Prediction(nodes, task.listed(task.decide(outputs)), rounded)
 
     def __len__(self) -> int:
         return len(self.nodes)

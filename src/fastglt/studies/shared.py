@@ -1,14 +1,16 @@
 """What all runs of a study share, whichever question it asks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
-from fastglt.methods import Budget, Targets
+from fastglt.methods import Targets
+from fastglt.methods.base import WEIGHTS
 from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.methods.teaching import Distill
 from fastglt.methods.variants import Variant, check_differ, read_variants
 from fastglt.models import lookup as lookup_model
 from fastglt.runs.build import build_experiment
@@ -32,7 +34,9 @@ class StudySettings(TypedDict, total=False):
     model_options: Mapping[str, Any] | None
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
-    distill: float | None
+    distill: Distill
+    inductive: float | None
+    structure: str
     hidden: int
     split_seed: int
     data_root: Place | None
@@ -62,7 +66,9 @@ class Study:
     model_options: Mapping[str, Any] | None = None
     options: Mapping[str, Mapping[str, Any]] | None = None
     budget: SomeBudget = None
-    distill: float | None = None
+    distill: Distill = None
+    inductive: float | None = None
+    structure: str = WEIGHTS
     hidden: int = 512
     split_seed: int = 0
     data_root: Place | None = None
@@ -136,21 +142,17 @@ class Study:
             model_options=dict(self.model_options or {}),
             method=variant.place,
             options=variant.options,
-            training=self._training,
-            **asdict(targets),
+            training=self.budget,
+            distill=self.distill,
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
+            structure=self.structure,
             hidden=self.hidden,
             seed=seed,
             split_seed=split_seed,
+            inductive=self.inductive,
             directed=self.directed,
             threads=self.threads,
             device=self.device,
             data_root=None if root is None else Path(root),
         )
-
-    @property
-    def _training(self) -> SomeBudget:
-        """What was said of the budget, the teacher's weight included."""
-        given = self.budget
-        if self.distill is None:
-            return given
-        return {**(asdict(given) if isinstance(given, Budget) else given or {}), "distill": self.distill}

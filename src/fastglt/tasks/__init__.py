@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from torch import Tensor
+
 from fastglt.errors import InputError
 from fastglt.system.plugins import add_to, check_subclass, find_in
-from fastglt.tasks.base import Scores, Step, Task
+from fastglt.tasks.base import Scores, Step, Task, metric_of
 from fastglt.tasks.link_prediction import LinkPrediction
 from fastglt.tasks.metrics import TITLES, Metric
+from fastglt.tasks.multi_label import MultiLabel
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.tasks.nodes import NodeTask
 from fastglt.tasks.options import check_options
@@ -20,22 +23,25 @@ __all__ = [
     "TASKS",
     "LinkPrediction",
     "Metric",
+    "MultiLabel",
     "NodeClassification",
     "NodeTask",
     "Scores",
     "Step",
     "Task",
+    "check_metric",
     "kind_of",
     "known_metric",
     "lookup",
     "make_task",
+    "name_for",
     "place_of",
     "register",
     "registered",
     "task_settings",
 ]
 
-TASKS: dict[str, type[Task]] = {task.name: task for task in (NodeClassification, LinkPrediction)}
+TASKS: dict[str, type[Task]] = {task.name: task for task in (NodeClassification, MultiLabel, LinkPrediction)}
 DEFAULT = NodeClassification.name
 
 AnyTask = TypeVar("AnyTask", bound=type[Task])
@@ -67,8 +73,15 @@ def registered(place: str) -> type[Task]:
     )
 
 
-def kind_of(task: str | type[Task]) -> type[Task]:
-    """A task's class, which may be given as it is."""
+def name_for(y: object) -> str:
+    """The name of the task that labels are for, where nobody says: several columns are many labels a node."""
+    several = isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] > 1
+    return MultiLabel.name if several else DEFAULT
+
+
+def kind_of(task: str | type[Task] | None, y: object = None) -> type[Task]:
+    """A task's class, which may be given as it is; None: the one that the labels are for."""
+    task = name_for(y) if task is None else task
     return lookup(task) if isinstance(task, str) else register(task)
 
 
@@ -77,16 +90,23 @@ def known_metric(task: type[Task], metric: str) -> str | None:
     return metric if metric in {known.name for known in task.metrics} else None
 
 
+def check_metric(task: str | None, metric: str) -> None:
+    """Refuse a metric that a task does not have; None: that no task has."""
+    tasks = TASKS.values() if task is None else [lookup(task)]
+    if not any(metric.replace("-", "_") == known.name for one in tasks for known in one.metrics):
+        metric_of(next(iter(tasks)), metric)
+
+
 def make_task(
-    task: str | type[Task],
+    task: str | type[Task] | None,
     data: "Data",
     *,
     metric: str | None = None,
     directed: bool | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Task:
-    """A task by its name or class, from a PyG `Data`, with options of its own."""
-    kind = kind_of(task)
+    """A task by its name or class, from a PyG `Data`, with options of its own; None: what its labels are for."""
+    kind = kind_of(task, getattr(data, "y", None))
     check_options(kind, options or {})
     return kind.from_data(data, metric=metric, directed=directed, **(options or {}))
 

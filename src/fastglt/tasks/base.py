@@ -62,6 +62,7 @@ class Task(ABC):
     answers: ClassVar[str]  # the same for several
     of_pairs: ClassVar[bool] = False  # whether targets are pairs of nodes
     option_names: ClassVar[tuple[str, ...]] = ()  # the fields that a user may set
+    answer_type: ClassVar[Any] = float  # the plain type of what is predicted for one node, as `listed` gives it
 
     graph: Graph  # along which messages go
     x: Features
@@ -158,6 +159,12 @@ class Task(ABC):
         """What outputs predict: a class, a value, …; one entry for each row."""
 
     @classmethod
+    def listed(cls, decided: Tensor) -> list[Any]:
+        """What was decided as plain values, one for each row."""
+        found: list[Any] = decided.tolist()
+        return found
+
+    @classmethod
     def probabilities(cls, outputs: Tensor) -> Tensor | None:
         """The probability of each alternative; None where a task has no alternatives."""
         return None
@@ -174,6 +181,11 @@ class Task(ABC):
     def sizes(self) -> dict[str, str]:
         """What a person is told of the split, in words: training, validation, test; nothing where nobody says."""
         return {}
+
+    @property
+    def unlabelled(self) -> Tensor:
+        """The nodes whose labels train nothing, for a teacher of these alone."""
+        raise InputError(f"a task must say which nodes are trained on (got '{self.name}'); teach about all nodes")
 
     # What some methods ask besides. A task that has no answer leaves these out, and such methods refuse it.
 

@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from fastglt.errors import InputError, require
+from fastglt.graphs.columns import is_symmetric
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
-from fastglt.graphs.inputs import is_symmetric
 from fastglt.system.devices import usable
 from fastglt.system.seeds import derive, permutation
 from fastglt.tasks.base import OutputsOf, Scores, Step, Task, metric_of

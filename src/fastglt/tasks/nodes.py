@@ -63,7 +63,7 @@ class NodeTask(Task):
         x may be sparse as in `Features`.
         """
         source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
-        values = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
+        values: dict[str, Any] = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
 
         def graph() -> Graph:
             return Graph.from_edge_index(source.edge_index, source.num_nodes, **values)
@@ -87,6 +87,13 @@ class NodeTask(Task):
     def judged(self) -> Tensor:
         """The validation nodes, then the test nodes."""
         return torch.cat([self.val, self.test])
+
+    @property
+    def unlabelled(self) -> Tensor:
+        """All nodes but those that are trained on."""
+        others = torch.ones(self.graph.num_nodes, dtype=torch.bool, device=self.device)
+        others[self.train] = False
+        return others.nonzero().squeeze(1)
 
     @property
     def has_test(self) -> bool:

@@ -91,6 +91,10 @@ def _is_number(value: Any) -> bool:
     return _is_whole(value) or isinstance(value, float)
 
 
+def _is_choice(value: Any) -> bool:
+    return _is_number(value) or _is_text(value)
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -130,9 +134,10 @@ _RULES: dict[str, _Rule] = {
 _CONFIG: dict[str, _Rule] = {
     "method": ("a text", _is_text),
     "options": ("a mapping", lambda value: isinstance(value, dict)),
-    "budget": ("numbers by name", lambda value: _is_mapping(value, _is_number)),
+    "budget": ("numbers and words by name", lambda value: _is_mapping(value, _is_choice)),
     "metric": ("a text", _is_text),
     "task": ("a text", lambda value: value is None or _is_text(value)),
     "task_options": ("a mapping", lambda value: value is None or isinstance(value, dict)),
+    "inductive": ("a mapping", lambda value: value is None or isinstance(value, dict)),
     "edge_values": ("a text", lambda value: value is None or _is_text(value)),
 }

@@ -20,6 +20,7 @@ from fastglt.tasks import DEFAULT, Task, registered
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from fastglt.report.charts import Picture
     from fastglt.training.records import EpochRecord
 
 
@@ -148,6 +149,20 @@ class Ticket:
         if pruned.x is None:
             pruned.num_nodes = graph.num_nodes
         return pruned
+
+    def plot(self, data: "Data | None" = None) -> "Picture":
+        """A picture of the search, with its cuts and swaps; with its `data`, of the graph that it keeps and prunes.
+
+        In a notebook it shows itself; `save("fig.pdf")` keeps it. Needs the extra ``fastglt[report]``.
+        """
+        from fastglt.tickets.showing import graph_picture, search_picture
+
+        return search_picture(self) if data is None else graph_picture(self, data)
+
+    def _repr_html_(self) -> str:
+        from fastglt.tickets.showing import as_html
+
+        return as_html(self)
 
     def check_graph(self, graph: Graph, x: Features | None, *, other_graph: bool = False) -> None:
         """`check` for a graph and features on their own, without a task."""

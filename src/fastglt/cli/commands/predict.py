@@ -208,7 +208,7 @@ class _Predicted:
         """A row for each node, or for the first ones: numbers, names if there are any, the probabilities last."""
         outputs, names = self.outputs[:most], self.names
         decided, shares = self.task.decide(outputs), self.task.probabilities(outputs)
-        columns = {"node": self.nodes[:most].tolist(), self.task.answer: decided.tolist()}
+        columns = {"node": self.nodes[:most].tolist(), self.task.answer: self.task.listed(decided)}
         if names is not None:
             columns["id"] = [names.nodes[node] for node in columns["node"]]
         if names is not None and names.classes and self.task.answer == "class":
@@ -240,7 +240,7 @@ class _Predicted:
         shares = [row.pop("probabilities", []) for row in rows]
         writer.writerow([*rows[0], *(f"p{i}" for i in range(len(shares[0])))])
         for row, values in zip(rows, shares, strict=True):
-            writer.writerow([*row.values(), *(f"{share:.7g}" for share in values)])
+            writer.writerow([*map(_cell, row.values()), *(f"{share:.7g}" for share in values)])
         return text.getvalue().encode()
 
 
@@ -260,6 +260,15 @@ def _print_pairs(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         say(f"… and {facts['pairs'] - len(rows):,} more; --out writes them all")
 
 
+def _cell(value: Any) -> str:
+    """A value in a table; several are apart by spaces.
+
+    >>> _cell(3), _cell([1, 5])
+    ('3', '1 5')
+    """
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
@@ -272,7 +281,7 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         shares = [row.pop("probabilities", []) for row in rows]
         table = empty_table(*rows[0], *(["probability"] if shares[0] else []))
         for row, values in zip(rows, shares, strict=True):
-            table.add_row(*map(str, row.values()), *([f"{max(values):.3f}"] if values else []))
+            table.add_row(*map(_cell, row.values()), *([f"{max(values):.3f}"] if values else []))
         print_table(table, console)
     rest = facts["nodes"] - len(rows)
     if "out" in facts:

@@ -96,6 +96,9 @@ def _print(facts: dict[str, Any]) -> None:
     table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
     if facts["distill"]:
         table.add_row("distilled", f"taught by the dense network, weight {facts['distill']:g}")
+        for name, value in facts["budget"].items():
+            if name.startswith("distill_"):
+                table.add_row("", f"{name.removeprefix('distill_')} {value}")
     for option, value in facts["options"].items():
         table.add_row("", f"{option} {value}")
     table.add_row(

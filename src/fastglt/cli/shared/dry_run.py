@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
     from fastglt.tasks import Task
 
-_PLAIN = ("ticket retrained", "dense")
-_DISTILLED = ("ticket retrained", "dense as the teacher", "dense distilled")
+_TOLD = {"dense_distilled": "dense distilled", "dense_same_lr": "dense at the ticket's learning rate"}
 
 
 def describe(prepared: "Prepared", *, as_json: bool) -> None:
@@ -27,7 +26,8 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     per_epoch = _seconds_per_epoch(prepared)
     task, targets, budget = prepared.task, prepared.method.targets, prepared.method.budget
     weights = sum(shape.numel() for shape in prepared.network.weight_shapes.values())
-    others = _DISTILLED if budget.distill > 0 else _PLAIN
+    dense = "dense as the teacher" if budget.distill > 0 else "dense"
+    others = ("ticket retrained", *(_TOLD.get(twin, dense) for twin in prepared.twins))
     epochs = prepared.method.epochs + len(others) * budget.epochs
     seconds = per_epoch * epochs
     plan = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from fastglt.report.tables import print_text
-from fastglt.report.wording import against_dense
+from fastglt.report.wording import OPPONENTS, against_dense
 
 if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
@@ -41,7 +41,7 @@ def graph_lines(prepared: "Prepared") -> Iterator[str]:
 
 def outcome_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
     """How the ticket lies to dense, in the words of `fastglt evaluate`, which one seed cannot decide."""
-    for twin, dense in (("dense", "dense"), ("dense_distilled", "distilled dense")):
+    for twin, dense in OPPONENTS.items():
         if f"{twin}_test" not in metrics:
             continue
         found = _differences(metrics, twin)
