@@ -33,7 +33,7 @@ def held_back(part: str) -> LinkPrediction:
     """Two triangles; the edge across is to be predicted, and no part of the graph."""
     given = {f"{one}_{kind}_edge_index": ACROSS for one in ("val", "test") for kind in ("pos", "neg")}
     other = {"val": "test", "test": "val"}[part]
-    given[f"{other}_pos_edge_index"] = torch.tensor([[0], [1]])
+    given[f"{other}_pos_edge_index"] = torch.tensor([[0], [4]])
     tensors = {"x": randn(6, 4), "edge_index": both_ways([*ONE, *TWO]), **given}
     return LinkPrediction.from_tensors(tensors, metric="roc_auc")
 
@@ -62,7 +62,11 @@ class TestMessages:
             {
                 "x": randn(6, 4),
                 "edge_index": edges,
-                **{f"{one}_{kind}_edge_index": ACROSS for one in ("val", "test") for kind in ("pos", "neg")},
+                **{
+                    f"{one}_{kind}_edge_index": torch.tensor([[0], [5]])
+                    for one in ("val", "test")
+                    for kind in ("pos", "neg")
+                },
             },
             metric="roc_auc",
         )
