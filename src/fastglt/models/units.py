@@ -16,7 +16,7 @@ from fastglt.masks import flatten
 from fastglt.models.layers import looks_at_all_units
 from fastglt.models.operations import Attention, Linear, Operation
 
-_OUTSIDE = ("features", "classes")  # ends of a network: what it is given, and what it is asked for
+_OUTSIDE = ("features", "classes", "link")  # ends of a network: what it is given, and what it is asked for
 _NOBODY = -1
 
 
