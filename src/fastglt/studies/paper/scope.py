@@ -68,4 +68,4 @@ def at_hand(name: str, root: Path | None) -> bool:
 
 def published(graph: str, number: float | None) -> float | None:
     """A published per cent as a fraction; none beside a substitute."""
-    return None if number is None or graph == SUBSTITUTE else number / 100
+    return None if number is None or graph == SUBSTITUTE else round(number / 100, 6)
