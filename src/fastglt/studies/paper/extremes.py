@@ -57,7 +57,7 @@ def _line(
     result: ExtremeResult, graph: str, model: str, method: str, side: str, name: str, number: float | None
 ) -> Line:
     key = {"edges": "graph_sparsity", "weights": "weight_sparsity"}[side]
-    found = [row for row in result.rows if row["method"] == method]
+    found = [row for row in result.rows if row["method"] == method and row[key] is not None]
     known = number is not None and graph != SUBSTITUTE
     return Line(
         what=f"{graph} {model}, {name}, extreme share of {side} removed",
