@@ -147,24 +147,27 @@ def tidy_edges(source: Ints, target: Ints, *, nodes: int, directed: bool = False
     >>> tidy_edges(np.array([1, 0, 2]), np.array([0, 1, 2]), nodes=3).tolist()
     [[0, 1], [1, 0]]
     """
-    if not keep_loops:
-        proper = source != target
+    if not keep_loops and not (proper := source != target).all():
         source, target = source[proper], target[proper]
+    pairs = source * nodes + target
     if not directed:
-        source, target = np.concatenate([source, target]), np.concatenate([target, source])
-    pairs = distinct(source * nodes + target)
-    return np.stack([pairs // nodes, pairs % nodes])
+        pairs = np.concatenate([pairs, target * nodes + source])
+    pairs = sorted_distinct(pairs)
+    edges = np.empty((2, len(pairs)), dtype=np.int64)
+    np.divmod(pairs, nodes, out=(edges[0], edges[1]))
+    return edges
 
 
-def distinct(numbers: Ints) -> Ints:
-    """Sorted, each once. `np.unique` hashes first, which takes twenty times as long on millions of edges.
+def sorted_distinct(numbers: Ints) -> Ints:
+    """What `np.unique` gives, several times as fast and without a table of all numbers: they are sorted in place.
 
-    >>> distinct(np.array([3, 1, 3])).tolist()
+    >>> sorted_distinct(np.array([3, 1, 3])).tolist()
     [1, 3]
     """
-    found: Ints = np.sort(numbers)
-    first: Bools = np.concatenate([np.ones(min(1, len(found)), np.bool_), found[1:] != found[:-1]])
-    return found[first]
+    numbers.sort()
+    fresh = np.ones(len(numbers), dtype=np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=fresh[1:])
+    return numbers if fresh.all() else numbers[fresh]
 
 
 def _sparse_tensor(matrix: csr_array) -> Tensor:

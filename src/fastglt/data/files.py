@@ -13,15 +13,16 @@ from fastglt.data.base import (
     Ints,
     Parts,
     SplitMasks,
-    distinct,
     random_split,
     seeded_split,
+    sorted_distinct,
 )
 from fastglt.data.csv_files import read_csv
 from fastglt.data.named import NAMED
 from fastglt.data.npz_file import read_npz
 from fastglt.data.ogb import read_node_set, split_recipe
 from fastglt.data.ogb_files import OGBFiles
+from fastglt.data.ogb_links import read_link_set
 from fastglt.data.weighted import tidy_file_edges
 from fastglt.errors import InputError
 
@@ -36,13 +37,19 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     plain, recipe = split_recipe(name)
     path = Path(plain).expanduser()
     files = OGBFiles.at(path)
+    if files is not None and files.kind == "links":
+        if recipe or directed:
+            got = "directed" if directed else f":{recipe}"
+            raise InputError(f"{path}: the links of a set in OGB's layout go both ways (got {got}); leave it out")
+        known_as = path.resolve().stem
+        return read_link_set(files).dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as)
     if files is not None:
         parts = read_node_set(files, recipe=recipe, directed=directed)
         known_as = f"{path.resolve().stem}{':' if recipe else ''}{recipe}"
         return parts.dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as, metric=_metric(parts))
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
-    given = distinct(graph.source * len(graph.labels) + graph.target).size
+    given = sorted_distinct(graph.source * len(graph.labels) + graph.target).size
     parts = Parts(
         x=graph.features,
         y=graph.labels,

@@ -11,6 +11,7 @@ from fastglt.data.archives import gnn_benchmark, tolokers
 from fastglt.data.base import Parts
 from fastglt.data.digits import Digits
 from fastglt.data.ogb import ARXIV, PROTEINS, PROTEINS_AND_SPECIES, SUBSTITUTE
+from fastglt.data.ogb_links import COLLAB, METRIC, TASK, LinkParts
 from fastglt.data.planetoid import planetoid
 from fastglt.data.synthetic import SyntheticGraph
 
@@ -21,7 +22,7 @@ class Source(Protocol):
     def where(self, root: Path | None) -> str:
         """Whether it is at hand, in a few words and without loading it."""
 
-    def parts(self, root: Path | None, split_seed: int) -> Parts:
+    def parts(self, root: Path | None, split_seed: int) -> Parts | LinkParts:
         """Its arrays."""
 
 
@@ -33,6 +34,7 @@ class Named:
     about: str
     size: tuple[int, int, int, int] | None  # nodes, undirected edges, features, classes
     metric: str = "accuracy"
+    task: str | None = None  # what it is for, if not for node classification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,13 @@ NAMED: dict[str, Named] = {
         about="the same with each protein's species as features",
         size=(132534, 39561252, 16, 112),
         metric="roc_auc",
+    ),
+    "ogbl-collab": Named(
+        source=COLLAB,
+        about="OGB: authors who wrote together; who will next?",
+        size=(235868, 967632, 128, 1),
+        metric=METRIC,
+        task=TASK,
     ),
     "synthetic": Named(
         source=SyntheticGraph(),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastglt.data.base import Bools, Floats, Ints, Parts, SplitMasks, distinct, tidy_edges
+from fastglt.data.base import Bools, Floats, Ints, Parts, SplitMasks, sorted_distinct, tidy_edges
 from fastglt.data.ogb_files import FRESH, PARTS, OGBFiles
 from fastglt.data.weighted import merged
 from fastglt.errors import InputError
@@ -115,7 +115,7 @@ def read_node_set(files: OGBFiles, *, recipe: str = "", directed: bool = False) 
         edges=edges,
         masks=masks,
         edge_attr=attributes,
-        reversed_edges=edges.shape[1] - distinct(source * nodes + target).size,
+        reversed_edges=edges.shape[1] - sorted_distinct(source * nodes + target).size,
         known_as=_known_as(files.counts, columns, 1 if labels.ndim == 1 else labels.shape[1], recipe),
     )
 

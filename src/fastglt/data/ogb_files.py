@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastglt.data.base import Ints, distinct
+from fastglt.data.base import Ints, sorted_distinct
 from fastglt.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -161,7 +161,7 @@ class OGBFiles:
         file = f"{self.split_folder}/{part}.csv.gz"
         found = self.table(file, np.int64, columns=1).ravel()
         self.check_ids(file, found, nodes)
-        repeats = len(found) - len(distinct(found))
+        repeats = len(found) - len(sorted_distinct(found.copy()))
         if repeats:
             raise self.wrong(file, "must name each node once", f"{repeats:,} repeats")
         return found
@@ -220,7 +220,9 @@ def _numpy_parts() -> list[Any]:
     """What an array of numpy's is made of in a ``pt`` file: values, and nothing that acts."""
     multiarray = np.core.multiarray if np.lib.NumpyVersion(np.__version__) < "2.0.0" else np._core.multiarray  # type: ignore[attr-defined]
     kinds = {type(np.dtype(code)) for code in "?bBhHiIlLqQefd"}
-    return [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, *kinds, _encode()]
+    makers = [multiarray._reconstruct, multiarray.scalar]
+    as_of_old = [(maker, f"numpy.core.multiarray.{maker.__name__}") for maker in makers]  # what numpy 1 has written
+    return [*makers, *as_of_old, np.ndarray, np.dtype, *kinds, _encode()]
 
 
 def _encode() -> Any:

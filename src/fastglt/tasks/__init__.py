@@ -1,20 +1,27 @@
 """What networks are trained for: one file per task, one line each in `TASKS`."""
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.system.plugins import add_to, check_subclass, find_in
 from fastglt.tasks.base import Scores, Step, Task, metric_of
+from fastglt.tasks.link_prediction import LinkPrediction
 from fastglt.tasks.metrics import TITLES, Metric
 from fastglt.tasks.multi_label import MultiLabel
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.tasks.nodes import NodeTask
+from fastglt.tasks.options import check_options
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 __all__ = [
     "DEFAULT",
     "TASKS",
+    "LinkPrediction",
     "Metric",
     "MultiLabel",
     "NodeClassification",
@@ -26,6 +33,7 @@ __all__ = [
     "kind_of",
     "known_metric",
     "lookup",
+    "make_task",
     "name_for",
     "place_of",
     "register",
@@ -33,7 +41,7 @@ __all__ = [
     "task_settings",
 ]
 
-TASKS: dict[str, type[Task]] = {task.name: task for task in (NodeClassification, MultiLabel)}
+TASKS: dict[str, type[Task]] = {task.name: task for task in (NodeClassification, MultiLabel, LinkPrediction)}
 DEFAULT = NodeClassification.name
 
 AnyTask = TypeVar("AnyTask", bound=type[Task])
@@ -89,9 +97,25 @@ def check_metric(task: str | None, metric: str) -> None:
         metric_of(next(iter(tasks)), metric)
 
 
-def task_settings(task: type[Task]) -> dict[str, str]:
+def make_task(
+    task: str | type[Task] | None,
+    data: "Data",
+    *,
+    metric: str | None = None,
+    directed: bool | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Task:
+    """A task by its name or class, from a PyG `Data`, with options of its own; None: what its labels are for."""
+    kind = kind_of(task, getattr(data, "y", None))
+    check_options(kind, options or {})
+    return kind.from_data(data, metric=metric, directed=directed, **(options or {}))
+
+
+def task_settings(task: Task) -> dict[str, Any]:
     """What a run's settings and a ticket say of their task: nothing of the default one, which older files have."""
-    return {} if task.name == DEFAULT else {"task": place_of(task)}
+    kind = type(task)
+    named = {} if kind.name == DEFAULT else {"task": place_of(kind)}
+    return {**named, **({"task_options": task.options} if task.options else {})}
 
 
 def place_of(task: type[Task]) -> str:

@@ -101,13 +101,43 @@ def _binary_area(scores: Numbers, labels: Numbers) -> float:
     return float(_area(ranks.sum(), len(own), len(scores) - len(own)))
 
 
+def hits_at(most: int) -> Callable[[Tensor, Tensor], float]:
+    """Hits@K as OGB counts it: the share of positives that score above the K-th best negative; a tie is a miss.
+
+    With fewer than K negatives every positive is a hit.
+
+    >>> outputs, labels = torch.tensor([[3.0], [2.0], [1.0], [2.0], [0.0]]), torch.tensor([1, 1, 1, 0, 0])
+    >>> hits_at(1)(outputs, labels), hits_at(2)(outputs, labels), hits_at(3)(outputs, labels)
+    (0.3333333333333333, 1.0, 1.0)
+    """
+
+    def hits(outputs: Tensor, labels: Tensor) -> float:
+        positive, negative = outputs[labels == 1, 0], outputs[labels == 0, 0]
+        if not positive.numel():
+            return float("nan")
+        if negative.numel() < most:
+            return 1.0
+        return float((positive > negative.topk(most).values[-1]).double().mean())
+
+    return hits
+
+
+def pair_roc_auc(outputs: Tensor, labels: Tensor) -> float:
+    """The area under the ROC curve of one output for each pair."""
+    return roc_auc(torch.cat([torch.zeros_like(outputs), outputs], 1), labels)
+
+
 ACCURACY = Metric(name="accuracy", title="accuracy", compute=accuracy)
 MACRO_F1 = Metric(name="macro_f1", title="macro-F1", compute=macro_f1)
 ROC_AUC = Metric(name="roc_auc", title="ROC-AUC", compute=roc_auc)
+HITS = {
+    most: Metric(name=f"hits@{most}", title=f"Hits@{most}", compute=hits_at(most)) for most in (10, 20, 50, 100)
+}
+PAIR_ROC_AUC = Metric(name="roc_auc", title="ROC-AUC", compute=pair_roc_auc)
 MEAN_ROC_AUC = Metric(name=ROC_AUC.name, title=ROC_AUC.title, compute=mean_roc_auc)  # of many labels
 
 TITLES = {
-    metric.name: metric.title for metric in (ACCURACY, MACRO_F1, ROC_AUC)
+    metric.name: metric.title for metric in (ACCURACY, MACRO_F1, ROC_AUC, *HITS.values())
 }  # those of registered tasks come on top
 
 
