@@ -193,7 +193,12 @@ Inductive = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
-Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
+Hidden = Annotated[
+    int | None,
+    typer.Option(
+        help="Width of the hidden layers (default: as published for OGB's sets, or 512).", rich_help_panel=LONG
+    ),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=RUN)
