@@ -117,7 +117,7 @@ class Graph:
         if directed is None:
             directed = not data.is_undirected()
             if directed:
-                warn_of_few_one_way(edge_index, num_nodes)
+                warn_of_few_one_way(edge_index, num_nodes, data.edge_attr)
         found = Graph._prepare(edge_index, num_nodes, directed, **values, edge_fields=edge_fields)
         return replace(found, node_fields=node_fields, withheld=withheld)
 

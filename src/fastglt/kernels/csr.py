@@ -80,7 +80,7 @@ class CSR:
 
     @cached_property
     def transposed(self) -> "CSR":
-        """The same entries with rows and columns exchanged; found once, when first needed."""
+        """This pattern's entries with rows and columns exchanged; found once, when first needed."""
         if self._is_large:
             return self._by_column[1]
         counts = torch.bincount(self.indices, minlength=self.num_columns)

@@ -7,6 +7,12 @@ OUTCOMES = {  # of a verdict, by the names they have in JSON
     "inferior": "worse",
 }
 
+OPPONENTS = {  # of a ticket, by the names of their phases
+    "dense": "dense",
+    "dense_distilled": "distilled dense",
+    "dense_same_lr": "same-lr dense",
+}
+
 
 def percent(value: float | None) -> str:
     """A score as per cent, without the sign.

@@ -20,7 +20,6 @@ from fastglt.runs.plan import OURS, STOPPED, settings_of
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.store import Store
 from fastglt.system.process import what_ran_out
-from fastglt.tickets.phases import DISTILLED
 
 _LESS = "fewer --jobs, a smaller --hidden"
 Job = Mapping[str, Any]
@@ -50,7 +49,7 @@ def _run(prepared: Prepared, folder: RunFolder, twin: str | None) -> dict[str, A
     prepared.warm_up(dense=twin is not None)
     if twin is None:
         return prepared.run(folder, dense=False)
-    return prepared.run_dense(folder, distilled=twin == DISTILLED)
+    return prepared.run_dense(folder, twin)
 
 
 def _stop_when_asked(folder: RunFolder, stop_pipe: Connection) -> None:
@@ -61,7 +60,10 @@ def _stop_when_asked(folder: RunFolder, stop_pipe: Connection) -> None:
 
 def main(job: Job, stop_pipe: Connection, log: str) -> None:
     """Do the work; what goes wrong becomes the last line of the log, and an exit code."""
-    _speak_into(log)
+    try:
+        _speak_into(log)
+    except FileNotFoundError:  # who asked for this has given it up, and taken the log away
+        sys.exit(STOPPED)
     _live_in(job["environment"])
     try:
         work(job, stop_pipe)
@@ -87,8 +89,8 @@ def _live_in(environment: Mapping[str, str]) -> None:
 
 def _speak_into(log: str) -> None:
     """Whatever this process prints goes into a file; Ctrl-C is for the process that started it."""
-    os.setsid()
     handle = os.open(log, os.O_WRONLY)
+    os.setsid()
     for stream in (1, 2):
         os.dup2(handle, stream)
     os.close(handle)
