@@ -37,7 +37,7 @@ def test_found_and_shown(find: Cli, cli: Cli, tmp_path: Path, store: Path) -> No
     assert cli("show", tmp_path / "plain", "--json").document["distill"] == 0
     assert "taught" not in cli("show", tmp_path / "plain").out
     recorded = Store(store).rows()
-    assert [row["kind"] for row in recorded] == ["ticket", "dense", "ticket", "dense", "dense"]
+    assert [row["kind"] for row in recorded] == ["ticket", "dense", "ticket", "dense", "dense", "dense"]
     assert recorded[1]["key"] == recorded[3]["key"], "the plain twin is the same"
     text = cli("runs").out
     assert "ticket, distilled" in text
@@ -51,10 +51,44 @@ def test_the_default_folder_says_so(find: Cli, tmp_path: Path, monkeypatch: pyte
     assert folder.name.startswith("synthetic-gcn-fastglt-g20-w90-distilled-s0-")
 
 
-def test_a_dry_run_counts_all_four_trainings(find: Cli, tmp_path: Path) -> None:
+def test_a_dry_run_counts_all_trainings(find: Cli, tmp_path: Path) -> None:
     plain, distilled = (find("--dry-run", "--json", *more).document for more in ((), ("--distill",)))
-    assert (plain["epochs"], distilled["epochs"]) == (3 * 16, 4 * 16)
-    assert "dense as the teacher, dense distilled" in find("--dry-run", "--distill").out
+    assert (plain["epochs"], distilled["epochs"]) == (3 * 16, 5 * 16)
+    told = " ".join(find("--dry-run", "--distill", "--distill-lr", "0").out.replace("│", "").split())
+    assert "64 (search, ticket retrained, dense as the teacher, dense distilled)" in told
+
+
+def test_a_teacher_as_in_0_1(find: Cli, tmp_path: Path) -> None:
+    """Weight 1 at the learning rate of all others: settings, and so keys, as they were."""
+    old = ("--distill", "--distill-weight", "1", "--distill-search", "1", "--distill-lr", "0")
+    metrics = find(*old, "--quiet", "--json", "--out", tmp_path / "run").document
+    assert [name for name in metrics if name.startswith("distill")] == ["distill"]
+    assert not any("same_lr" in name for name in metrics)
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    assert [name for name in settings if "distill" in name or "decay" in name] == ["weight_decay", "distill"]
+
+
+def test_every_part_of_a_teacher_is_recorded(find: Cli, cli: Cli, tmp_path: Path) -> None:
+    said = {"weight": "5", "temperature": "2", "labels": "0.5", "lr": "0.02", "nodes": "unlabelled"}
+    flags = [text for name, value in said.items() for text in (f"--distill-{name}", value)]
+    found = find("--distill", *flags, "--isolated-decay", "density", "--json", "--quiet", "--out", tmp_path / "run")
+    assert found.code == 0, found.err
+    metrics, budget = found.document, Ticket.load(tmp_path / "run" / "ticket.safetensors").config["budget"]
+    for values in (metrics, budget):
+        assert [values[name] for name in ("distill", "distill_temperature", "distill_labels")] == [5, 2, 0.5]
+        assert (values["distill_lr"], values["distill_nodes"], values["isolated_decay"]) == (
+            0.02,
+            "unlabelled",
+            "density",
+        )
+    assert {"dense_same_lr_test", "winning_isolated_same_lr"} <= set(metrics)
+    shown = cli("show", tmp_path / "run").out
+    assert "temperature 2" in shown
+    assert "nodes unlabelled" in shown
+    judged = cli("evaluate", tmp_path / "run", "--seeds", "0,1", "--threads", "1", "--json").document
+    first, third = judged["ticket_scores"][0], judged["same_lr"]["dense_scores"][0]
+    assert (first, third) == (metrics["isolated_test"], metrics["dense_same_lr_test"]), "taken from the run"
+    assert "… against dense same lr" in cli("evaluate", tmp_path / "run", "--seeds", "0,1", "--threads", "1").out
 
 
 def test_compared(cli: Cli, find: Cli, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +96,7 @@ def test_compared(cli: Cli, find: Cli, tmp_path: Path, store: Path, monkeypatch:
     found = cli(*ask, "--out", tmp_path / "out", "--json", "--csv", tmp_path / "runs.csv")
     assert found.code == 0, found.err
     document = found.document
-    assert document["budget"]["distill"] == 1.0
+    assert document["budget"]["distill"] == 100
     (cell,) = document["cells"]
     assert (cell["n"], cell["n_dense"], cell["n_dense_distilled"]) == (2, 2, 2)
     for score in ("search", "isolated"):
@@ -74,7 +108,7 @@ def test_compared(cli: Cli, find: Cli, tmp_path: Path, store: Path, monkeypatch:
     rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
     assert float(rows[0]["dense_distilled_test"]) == cell["runs"][0]["dense_distilled_test"]
     folders = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "out").iterdir())
-    kinds = ("dense", "dense_distilled", "random-g20-w90-distilled")
+    kinds = ("dense", "dense_distilled", "dense_same_lr", "random-g20-w90-distilled")
     assert folders == sorted(f"{kind}-s{seed}" for kind in kinds for seed in (0, 1))
     whole = find("--method", "random", "--distill", "--json", "--quiet", "--out", tmp_path / "find").document
     row = cell["runs"][0]
@@ -104,7 +138,7 @@ def test_taken_from_the_store_of_find(
         for path in (store, tmp_path / "other.sqlite")
     ]
     assert entries[0] == entries[1]
-    assert len(entries[0]) == 3
+    assert len(entries[0]) == 4
 
 
 def test_judged(cli: Cli, find: Cli, tmp_path: Path, store: Path) -> None:
@@ -113,7 +147,7 @@ def test_judged(cli: Cli, find: Cli, tmp_path: Path, store: Path) -> None:
     result = cli(*ask, "--json")
     assert result.code == 0, result.err
     found = result.document
-    assert found["distill"] == 1.0
+    assert found["distill"] == 100
     assert (found["dense_scores"][0], found["ticket_scores"][0]) == (
         metrics["dense_test"],
         metrics["isolated_test"],
@@ -123,7 +157,7 @@ def test_judged(cli: Cli, find: Cli, tmp_path: Path, store: Path) -> None:
     assert second["ticket_scores"] == found["ticket_scores"]
     assert set(second) <= set(found)
     again = cli(*ask)
-    assert again.err == f"6 of 6 trainings were in '{store}' or the ticket already\n"
+    assert again.err == f"8 of 8 trainings were in '{store}' or the ticket already\n"
     assert "fastglt, distilled" in again.out
     assert "… against dense distilled" in again.out
     for sentence in (found["sentence"], second["sentence"]):

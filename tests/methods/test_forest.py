@@ -17,7 +17,8 @@ from fastglt.graphs.graph import Graph
 from fastglt.methods import FastGLT, Forest
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.forests import edge_standing
-from fastglt.methods.parts.ranking import edge_agreement, edge_cosine
+from fastglt.methods.parts.ranking import edge_cosine
+from fastglt.tasks.base import edge_agreement
 from fastglt.training.loop import Training, train
 from fastglt.training.outputs import network_outputs, network_outputs_and_support
 from tests.helpers import BUDGET, both_ways, counts, method_of, training_of

@@ -117,7 +117,7 @@ class TestDistilled:
         whole = run(prepared, tmp_path / "whole")
         folder = RunFolder(tmp_path / "twin", prepared.twins["dense_distilled"])
         with folder.open():
-            twin = prepared.run_dense(folder, distilled=True)
+            twin = prepared.run_dense(folder, "dense_distilled")
         assert twin["dense_distilled_test"] == whole["dense_distilled_test"]
         assert twin["dense_distilled_val"] == whole["dense_distilled_val"]
         assert twin["teacher_test"] == whole["teacher_test"]

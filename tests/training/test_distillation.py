@@ -172,3 +172,52 @@ def test_a_weight_must_not_be_negative(weight: float) -> None:
 def test_a_budget_speaks_of_a_teacher_only_where_there_is_one() -> None:
     assert "distill" not in Budget().settings
     assert Budget(**Budget(distill=2.0).settings) == Budget(distill=2.0)
+
+
+class TestHowATeacherTeaches:
+    """The parts of the loss by hand, of two nodes; the student is undecided."""
+
+    said = torch.tensor([[2 * math.log(3), 0.0], [0.0, 0.0]])
+    student = torch.zeros(2, 2)
+
+    def test_temperature(self) -> None:
+        """At temperature 2 the teacher's first answer is (3/4, 1/4); the square of 2 keeps the gradient's size."""
+        teacher = Teacher(outputs=self.said, weight=3.0, temperature=2.0)
+        divergence = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+        assert float(teacher.divergence(toy_task(), self.student)) == pytest.approx(3 * 4 * divergence / 2)
+
+    def test_nodes(self) -> None:
+        """Taught about the second node alone, on which they agree; about the first, twice the mean of both."""
+        both, first, second = (
+            float(Teacher(outputs=self.said, weight=1.0, nodes=nodes).divergence(toy_task(), self.student))
+            for nodes in (None, torch.tensor([0]), torch.tensor([1]))
+        )
+        assert second == pytest.approx(0, abs=1e-7)
+        assert first == pytest.approx(2 * both)
+
+    def test_labels(self) -> None:
+        """Without labels only the teacher's part is left; with half of them, half of theirs."""
+        outputs = randn(30, 3, seed=4)
+        losses = {}
+        for labels in (0.0, 0.5, 1.0):
+            training = taught(Teacher(outputs=outputs, weight=2.0, labels=labels))
+            training.run_epoch(Hooks())
+            losses[labels] = training.history[0].loss
+        assert losses[0.5] == pytest.approx((losses[0.0] + losses[1.0]) / 2)
+        assert losses[0.0] < losses[1.0]
+
+    def test_unlabelled_nodes_are_all_but_those_trained_on(self) -> None:
+        task = toy_task()
+        assert sorted([*task.unlabelled.tolist(), *task.train.tolist()]) == list(range(30))
+
+    def test_scaling_both_weights_and_the_decay_changes_nothing(self) -> None:
+        """Adam does not see a loss's size: 100 times the teacher with 100 times the decay is labels / 100."""
+        outputs, weights = randn(30, 3, seed=4), []
+        for factor, labels in ((100.0, 1.0), (1.0, 0.01)):
+            recipe = replace(BUDGET.recipe, weight_decay=5e-4 * factor)
+            teacher = Teacher(outputs=outputs, weight=factor, labels=labels)
+            training = Training(GCN(12, 8, 3, dropout=0.0), toy_task(), recipe, seed=0, teacher=teacher)
+            for _ in range(3):
+                training.run_epoch(Hooks())
+            weights.append(training.network.get_parameter("layer1.weight").detach())
+        torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-5)

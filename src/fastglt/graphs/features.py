@@ -90,13 +90,14 @@ class Features:
         if not self.is_sparse:
             return Features(torch.cat([self.dense, rows]))
         new = Features(rows)
-        csr = self.csr.append(new.csr)
-        values = torch.cat([self.values, new.values])
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
-            shape = (csr.num_rows, self.num_features)
-            matrix = torch.sparse_csr_tensor(csr.indptr, csr.indices.long(), values, shape, check_invariants=False)
-        return Features(matrix)
+        return _from_csr(self.csr.append(new.csr), torch.cat([self.values, new.values]))
+
+    def take(self, nodes: Tensor) -> "Features":
+        """The features of some nodes alone."""
+        if self._given.layout != torch.sparse_csr:
+            return Features(self._given[nodes])
+        csr, entries = self.csr.take_rows(nodes)
+        return _from_csr(csr, self.values[entries])
 
     def to(self, device: torch.device | str) -> "Features":
         """The features on another device."""
@@ -109,6 +110,14 @@ class Features:
             nodes = torch.arange(self.num_nodes, device=self.device)
         csr, entries = self.csr.take_rows(nodes)
         return SparseRows(nodes=nodes, csr=csr, values=self.values[entries], reuse=self._reuse)
+
+
+def _from_csr(csr: CSR, values: Tensor) -> Features:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        shape = (csr.num_rows, csr.num_columns)
+        matrix = torch.sparse_csr_tensor(csr.indptr, csr.indices.long(), values, shape, check_invariants=False)
+    return Features(matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +223,8 @@ class _Plan:
     @torch.no_grad()
     def pick(self, product: Tensor, weight: Tensor) -> Tensor:
         """The wanted rows of a product of the rows we have."""
+        if self.have is self.want:  # as of a large graph, where training and evaluation need all
+            return product
         picked = product.index_select(0, self.places)
         if self.lacking.numel():
             picked[self.lacking] = self.rest.multiply(weight)

@@ -81,10 +81,3 @@ def _surplus(forward: Tensor, reverse: Tensor) -> int:
     _, back = torch.unique(reverse, return_counts=True)  # the same pairs
     assert pairs.numel() == back.numel()
     return int((counts - back).clamp(min=0).sum())
-
-
-def is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
-    """Whether each column has its reverse."""
-    source, target = edge_index
-    forward = torch.unique(source * num_nodes + target)
-    return torch.equal(forward, torch.unique(target * num_nodes + source))

@@ -4,8 +4,8 @@ A distilled ticket is taught by the dense network of the same seed, and so is a 
 """
 
 import copy
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,28 @@ from torch import nn
 from fastglt.errors import InputError, check_seed
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
+from fastglt.methods import METHODS, FixedMasks, Method, Targets, make
 from fastglt.methods.base import Budget
 from fastglt.models.base import Network
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
+from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, score_state, teacher_of, train_fixed
+from fastglt.tickets.new_nodes import NEW, NEW_KEPT, NewNodes, check_network
+from fastglt.tickets.phases import (
+    DENSE,
+    DISTILLED,
+    SAME_LR,
+    PhaseResult,
+    Progress,
+    fixed_recipe,
+    opponents,
+    score_state,
+    teacher_of,
+    train_fixed,
+)
 from fastglt.tickets.ticket import Ticket, masks_hash, state_hash
 from fastglt.training.distillation import Teacher
 
@@ -31,6 +45,7 @@ if TYPE_CHECKING:
 
 
 TICKET = "ticket"
+TEST = "test"
 
 
 class Ledger:
@@ -44,8 +59,15 @@ class Ledger:
         """Whether a training was finished before."""
         return False
 
+    def recall_new(self, settings: dict[str, Any], names: Sequence[str]) -> dict[str, float] | None:
+        """The scores on hidden nodes of a training that was finished before."""
+        return None
+
     def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
         """Called at the end of each training."""
+
+    def keep_new(self, settings: dict[str, Any], result: PhaseResult, new: Mapping[str, float]) -> None:
+        """Called instead where nodes were hidden, with the scores on these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +78,7 @@ class Contest:
     task: Task
     network: Network  # at the ticket's Θ0
     masks: Masks
+    inductive: Inductive | None = None  # where nodes were hidden; the task is the seen part
     fresh_init: bool = (
         False  # each seed brings a Θ0 of its own, for both sides: does the structure win without its own?
     )
@@ -68,6 +91,7 @@ class Contest:
         *,
         fresh_init: bool = False,
         other_graph: bool = False,
+        inductive: Inductive | None = None,
     ) -> "Contest":
         """Check all that can be checked before anything is trained."""
         if not task.has_test:
@@ -75,7 +99,10 @@ class Contest:
         ticket.check(task, other_graph=other_graph)
         network, masks = restore_start(ticket, model)
         check_fits(network, task, soft_edges=False)
-        return Contest(ticket=ticket, task=task, network=network, masks=masks, fresh_init=fresh_init)
+        if inductive is not None:
+            check_network(network, inductive)
+        given: dict[str, Any] = {"network": network, "masks": masks, "inductive": inductive}
+        return Contest(ticket=ticket, task=task, fresh_init=fresh_init, **given)
 
     @property
     def budget(self) -> Budget:
@@ -85,7 +112,8 @@ class Contest:
     @property
     def sides(self) -> tuple[str, ...]:
         """What is trained for each seed."""
-        return (DENSE, TICKET, DISTILLED) if self.budget.distill > 0 else (DENSE, TICKET)
+        first, *others = opponents(self.budget)
+        return (first, TICKET, *others)
 
     def verdict(
         self,
@@ -101,25 +129,35 @@ class Contest:
         seeds = _checked(seeds)
         ledger = ledger or Ledger()
         identical = self._identical(seeds)
-        scores: dict[str, list[float]] = {side: [] for side in self.sides}
+        scores: dict[str, list[dict[str, float]]] = {side: [] for side in self.sides}
         for seed in seeds[:1] if identical else seeds:
             round_of_seed = _Round(self, self._start(seed), seed, ledger, progress)
             for side, found in scores.items():
-                found.append(round_of_seed.score(side))
+                found.append(round_of_seed.scores(side))
         copies = len(seeds) if identical else 1
-        by_side = {side: tuple(found * copies) for side, found in scores.items()}
-        judge = partial(
-            Verdict,
-            seeds=tuple(seeds),
-            ticket_scores=by_side[TICKET],
-            margin=margin,
-            level=level,
-            identical=identical,
+
+        def of(side: str, name: str = TEST) -> tuple[float, ...]:
+            return tuple([one[name] for one in scores[side]] * copies)
+
+        judge = partial(Verdict, seeds=tuple(seeds), margin=margin, level=level, identical=identical)
+        mine, opponent = of(TICKET), partial(of, DENSE)
+        others = {
+            side: judge(dense_scores=of(side), ticket_scores=mine, against=side)
+            for side in (DISTILLED, SAME_LR)
+            if side in scores
+        }
+        hidden = {
+            name: judge(dense_scores=opponent(NEW), ticket_scores=of(TICKET, name))
+            for name in ((NEW, NEW_KEPT) if self.inductive is not None else ())
+        }
+        return judge(
+            dense_scores=opponent(),
+            ticket_scores=mine,
+            distilled=others.get(DISTILLED),
+            same_lr=others.get(SAME_LR),
+            new=hidden.get(NEW),
+            new_kept=hidden.get(NEW_KEPT),
         )
-        distilled = None
-        if DISTILLED in by_side:
-            distilled = judge(dense_scores=by_side[DISTILLED], against=DISTILLED)
-        return judge(dense_scores=by_side[DENSE], distilled=distilled)
 
     def pending(self, seeds: Sequence[int], ledger: Ledger) -> list[dict[str, Any]]:
         """The settings of all trainings that a verdict would need and a ledger does not have.
@@ -153,26 +191,46 @@ class Contest:
 
     def is_taught(self, side: str) -> bool:
         """Whether a side has a teacher."""
-        return side != DENSE and self.budget.distill > 0
+        return side in (TICKET, DISTILLED) and self.budget.distill > 0
 
     def settings(self, side: str, start: Network, seed: int) -> dict[str, Any]:
         """All that decides a training's result but machine and versions; nothing of the masks for dense."""
-        masks = self.masks_of(side)
+        masks, budget, taught = self.masks_of(side), self.budget, self.is_taught(side)
+        recipe = fixed_recipe(budget, start, masks, taught=taught or side == SAME_LR)
         identity = start.identity
         shape = {key: value for key, value in identity["model"].items() if key != "seed"}  # Θ0 has a digest
         return {
             **self.task.digests,
             "metric": self.task.metric,
+            **({"task_options": self.task.options} if self.task.options else {}),
             **identity,
             "model": shape,
             "initial": state_hash(start.state_dict()),
             "masks": None if masks is None else masks_hash(masks),
-            "epochs": self.budget.epochs,
-            **asdict(self.budget.recipe),
+            "epochs": budget.epochs,
+            **asdict(recipe),
             "seed": seed,
             "fresh_init": self.fresh_init,
-            **({"distill": self.budget.distill} if self.is_taught(side) else {}),
+            **(budget.taught_alone if taught else {}),
+            **({"teacher_lr": budget.lr} if taught and budget.changes_lr else {}),
+            **({"twin": SAME_LR} if side == SAME_LR else {}),
+            **({} if self.inductive is None else {"inductive": self._inductive_settings(side)}),
         }
+
+    def _inductive_settings(self, side: str) -> dict[str, Any]:
+        """What decides the scores of hidden nodes: also, for the ticket, the method whose rule keeps new edges."""
+        assert self.inductive is not None
+        config = self.ticket.config
+        rule = {"method": config["method"], "options": config["options"]} if side == TICKET else {}
+        return {**self.inductive.settings, **rule}
+
+    @cached_property
+    def method(self) -> Method:
+        """The method that found the ticket, as far as it is known here; else one without an edge rule."""
+        config, budget = self.ticket.config, self.budget
+        if config["method"] not in METHODS:
+            return FixedMasks(budget=budget)
+        return make(config["method"], targets=Targets(**config["targets"]), budget=budget, **config["options"])
 
     def search_scores(self) -> dict[str, float]:
         """The search's trained weights on the hard-pruned graph: with its soft edge mask, then with 1 for all."""
@@ -232,33 +290,42 @@ class _Round:
         self._ledger, self._progress = ledger, progress
         self._dense: PhaseResult | None = None  # once it is trained
 
-    def score(self, side: str) -> float:
-        """The test score of one side, remembered or trained."""
-        contest = self._contest
+    def scores(self, side: str) -> dict[str, float]:
+        """The test score of one side and, where nodes were hidden, those on them; remembered or trained."""
+        contest, names = self._contest, (NEW, NEW_KEPT) if side == TICKET else (NEW,)
         settings = contest.settings(side, self._start, self._seed)
         known = self._ledger.recall(settings)
-        if known is not None:
-            return known
+        new = None if contest.inductive is None else self._ledger.recall_new(settings, names)
+        if known is not None and (contest.inductive is None or new is not None):
+            return {TEST: known, **(new or {})}
         teacher = self._teacher if contest.is_taught(side) else None
-        result = self._train(side.replace("_", " "), contest.masks_of(side), teacher)
-        self._ledger.keep(settings, result)
+        at = replace(contest.budget, lr=contest.budget.distill_lr) if side == SAME_LR else contest.budget
+        result = self._train(side.replace("_", " "), contest.masks_of(side), teacher, at)
         if side == DENSE:
             self._dense = result
-        return result.best.scores.test
+        test = {TEST: result.best.scores.test}
+        if contest.inductive is None:
+            self._ledger.keep(settings, result)
+            return test
+        given: dict[str, Any] = {"network": self._start, "method": contest.method, "seed": self._seed}
+        judge = NewNodes(inductive=contest.inductive, **given)
+        found = judge.scores(result.best.state, contest.masks_of(side))
+        self._ledger.keep_new(settings, result, found)
+        return {**test, **found}
 
     @cached_property
     def _teacher(self) -> Teacher:
         """The plain dense network; trained once more where its score alone is remembered."""
-        dense = self._dense or self._train("teacher", None, None)
         contest = self._contest
+        dense = self._dense or self._train("teacher", None, None, contest.budget)
         return teacher_of(dense.best, self._start, contest.task, contest.budget, seed=self._seed)
 
-    def _train(self, what: str, masks: Masks | None, teacher: Teacher | None) -> PhaseResult:
+    def _train(self, what: str, masks: Masks | None, teacher: Teacher | None, budget: Budget) -> PhaseResult:
         return train_fixed(
             f"{what}, seed {self._seed}",
             self._start,
             self._contest.task,
-            self._contest.budget,
+            budget,
             seed=self._seed,
             masks=masks,
             teacher=teacher,
@@ -288,7 +355,9 @@ def evaluate(
     >>> print(verdict)  # who wins, by how much, how surely  # doctest: +SKIP
 
     A distilled ticket is taught by the dense network of the same seed, and its verdict has a second one in
-    `distilled`, against a dense network that was taught as well.
+    `distilled`, against a dense network that was taught as well. Where it has a learning rate of its own there is a
+    third in `same_lr`, against a plain dense network at that rate. A ticket from which nodes were hidden is judged
+    on the others, and has verdicts of the hidden ones in `new` and `new_kept`.
 
     Args:
         ticket: The ticket.
@@ -308,8 +377,13 @@ def evaluate(
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     metric = metric or ticket.config["metric"]
-    task = ticket.task.from_data(data, metric=metric, directed=ticket.directed).to(device)
-    contest = Contest.prepare(ticket, model, task, fresh_init=fresh_init, other_graph=other_graph)
+    options = ticket.task_options
+    task = ticket.task.from_data(data, metric=metric, directed=ticket.directed, **options).to(device)
+    said = ticket.config.get("inductive")
+    hidden = None if said is None else hide(task, said["share"], seed=said["split_seed"])
+    task = task if hidden is None else hidden.seen
+    given: dict[str, Any] = {"fresh_init": fresh_init, "other_graph": other_graph, "inductive": hidden}
+    contest = Contest.prepare(ticket, model, task, **given)
     check_rule(margin, level)
     chosen = tuple(seeds)
     trainings = len(contest.pending(chosen, Ledger())) if progress is True else None

@@ -4,15 +4,18 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastglt.errors import InputError, require, unknown_name
 from fastglt.judge.paired import PairedTest, power, seeds_for_power
-from fastglt.report.wording import OUTCOMES, mean_and_deviation, points, signed
+from fastglt.report.wording import OPPONENTS, OUTCOMES, mean_and_deviation, points, signed
 from fastglt.system.container import nan_as_null
-from fastglt.tickets.phases import DENSE, DISTILLED
+from fastglt.tickets.phases import DENSE
+
+if TYPE_CHECKING:
+    from fastglt.report.charts import Picture
 
 ENOUGH_POWER = 0.8
 
@@ -31,8 +34,11 @@ class Verdict:
     ticket_scores: tuple[float, ...]
     margin: float = 0.01  # how much worse than dense still counts as equal
     level: float = 0.05  # how often the test may pass a ticket that is worse by just the margin
-    against: str = DENSE  # whose the dense scores are: the plain dense network's, or the distilled one's
+    against: str = DENSE  # whose the dense scores are: the plain dense network's, or another opponent's
     distilled: "Verdict | None" = None  # of a distilled ticket, the verdict against the distilled dense network
+    same_lr: "Verdict | None" = None  # likewise, against a plain dense network at the ticket's learning rate
+    new: "Verdict | None" = None  # of nodes that were hidden from all trainings, with all their edges
+    new_kept: "Verdict | None" = None  # likewise; the ticket with the edges that its rule keeps of theirs
     identical: bool = False  # the seeds change nothing, so that all trainings are one and the same
     split_seeds: tuple[int, ...] = ()  # where there are several splits: the one of each pair
 
@@ -43,8 +49,8 @@ class Verdict:
         odd = [score for score in (*self.dense_scores, *self.ticket_scores) if not math.isfinite(score)]
         if odd:
             raise InputError(f"a verdict's scores must be finite (got {odd[0]})")
-        if self.against not in _OPPONENTS:
-            raise unknown_name("opponent", self.against, _OPPONENTS)
+        if self.against not in OPPONENTS:
+            raise unknown_name("opponent", self.against, OPPONENTS)
         check_rule(self.margin, self.level)
 
     @cached_property
@@ -133,10 +139,12 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values: fractions; what is not a number, for want of seeds, is null.
 
-        Of a distilled ticket, `distilled` is the verdict against the distilled dense network, with the same keys.
+        Of a distilled ticket, `distilled` is the verdict against the distilled dense network, with the same keys;
+        where it has a learning rate of its own, `same_lr` is that against a plain dense network at this rate. Where
+        nodes were hidden, `new` and `new_kept` are the verdicts of their scores.
         """
         low, high = self.interval
-        other = {} if self.distilled is None else {"distilled": self.distilled.as_dict()}
+        other = {name: verdict.as_dict() for name, verdict in self.others.items()}
         same = {"identical_trainings": True} if self.identical else {}
         return dict(
             nan_as_null(
@@ -168,12 +176,29 @@ class Verdict:
             )
         )
 
+    def plot(self) -> "Picture":
+        """A picture of ticket minus dense, seed by seed, with the interval of the mean and the margin."""
+        from fastglt.judge.showing import picture
+
+        return picture(self)
+
+    def _repr_html_(self) -> str:
+        from fastglt.judge.showing import as_html
+
+        return as_html(self)
+
     def __str__(self) -> str:
         scores = {self._dense: self.dense_scores, "ticket": self.ticket_scores}
         means = (f"{side} {mean_and_deviation(fmean(s), _deviation(s))} %" for side, s in scores.items())
-        other = "" if self.distilled is None else str(self.distilled)
-        lines = (f"{', '.join(means)} (test, n = {self.n})", self.sentence, self.power_note, other)
+        others = (f"{_ABOUT.get(name, '')}{verdict}" for name, verdict in self.others.items())
+        lines = (f"{', '.join(means)} (test, n = {self.n})", self.sentence, self.power_note, *others)
         return "\n".join(line for line in lines if line)
+
+    @property
+    def others(self) -> "dict[str, Verdict]":
+        """The verdicts against a taught ticket's other opponents, and of hidden nodes, by name."""
+        found = {name: getattr(self, name) for name in ("distilled", "same_lr", "new", "new_kept")}
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     @property
     def interval_in_words(self) -> str:
@@ -198,7 +223,7 @@ class Verdict:
 
     @property
     def _dense(self) -> str:
-        return _OPPONENTS[self.against]
+        return OPPONENTS[self.against]
 
     @property
     def _reason(self) -> str:
@@ -236,7 +261,7 @@ class Verdict:
         return f"p = {self.p_value:.2g}" if self.p_value >= 0.0001 else "p < 0.0001"
 
 
-_OPPONENTS = {DENSE: "dense", DISTILLED: "distilled dense"}
+_ABOUT = {"new": "hidden nodes, all their edges: ", "new_kept": "hidden nodes, edges by the ticket's rule: "}
 _EQUAL = "equal differences for all seeds"
 
 

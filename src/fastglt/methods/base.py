@@ -7,26 +7,67 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError, require
-from fastglt.masks import Mask, Masks, flatten, weight_masks
-from fastglt.methods.parts.ranking import keep_largest, keep_random
+from fastglt.errors import InputError, require, unknown_name
+from fastglt.methods.budget import USUAL_BUDGET, Budget
+from fastglt.methods.cuts import (
+    best_soft_masks,
+    cut_lowest,
+    cut_random,
+    cut_smallest,
+    draw_lowest,
+    draw_smallest,
+    get_masks,
+    set_masks,
+)
+from fastglt.methods.parts.ranking import keep_random
 from fastglt.methods.parts.schedules import check_sparsity, kept_count
 from fastglt.models.base import Network
-from fastglt.system.seeds import derive
+from fastglt.models.units import Units
 from fastglt.tasks import Task
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Recipe, Training
 
+__all__ = [
+    "STRUCTURES",
+    "UNITS",
+    "WEIGHTS",
+    "Budget",
+    "FixedMasks",
+    "Method",
+    "Targets",
+    "best_soft_masks",
+    "cut_lowest",
+    "cut_random",
+    "cut_smallest",
+    "draw_lowest",
+    "draw_smallest",
+    "get_masks",
+    "set_masks",
+    "train_soft_masks",
+    "train_sparse",
+]
+
+WEIGHTS, UNITS = "weights", "units"
+STRUCTURES = (WEIGHTS, UNITS)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """How sparse the ticket is to be."""
+    """How sparse the ticket is to be, and whether single weights go or whole hidden units."""
 
     graph_sparsity: float = 0.2  # share of edges to remove
     weight_sparsity: float = 0.9  # share of weights to remove
+    structure: str = WEIGHTS  # weights: one by one; units: all of a hidden unit's as one
 
     def __post_init__(self) -> None:
-        require("lie in [0, 1)", **asdict(self))
+        require("lie in [0, 1)", graph_sparsity=self.graph_sparsity, weight_sparsity=self.weight_sparsity)
+        if self.structure not in STRUCTURES:
+            raise unknown_name("structure", self.structure, STRUCTURES)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As plain values; the structure only where it is units, as runs of before know of none."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("structure", WEIGHTS)}
 
     def check(self, task: Task, weights: int) -> None:
         """Refuse targets that this graph or network cannot meet."""
@@ -42,43 +83,6 @@ class Targets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """How long the search trains: E one-shot epochs, then D denoising epochs in intervals."""
-
-    oneshot_epochs: int = 30  # [E]
-    denoise_epochs: int = 400  # [D]
-    interval: int = 10  # epochs between two swaps [ΔT]
-    lr: float = 0.001
-    weight_decay: float = 5e-4
-    distill: float = 0.0  # weight of KL(teacher ‖ student) in the loss; 0: no teacher
-
-    def __post_init__(self) -> None:
-        require("not be negative", distill=self.distill)
-        lengths = {name: getattr(self, name) for name in ("oneshot_epochs", "denoise_epochs", "interval")}
-        require("be a whole number", **lengths)
-        require("be at least 1", **lengths)
-        if self.interval > self.denoise_epochs:
-            rule = f"interval must not exceed the {self.denoise_epochs} denoise_epochs"
-            raise InputError(f"{rule} (got {self.interval})")
-        _ = self.recipe  # checks the rest
-
-    @property
-    def epochs(self) -> int:
-        """E + D: also what the dense network and a ticket in isolation are trained for."""
-        return self.oneshot_epochs + self.denoise_epochs
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every choice as plain values; of a teacher only where there is one, as runs without know of none."""
-        return {name: value for name, value in asdict(self).items() if name != "distill" or value}
-
-    @property
-    def recipe(self) -> Recipe:
-        """How weights are trained."""
-        return Recipe(lr=self.lr, weight_decay=self.weight_decay)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Method(Hooks, ABC):
     """The base of every method; its fields are its options."""
 
@@ -86,9 +90,10 @@ class Method(Hooks, ABC):
     summary: ClassVar[str]  # what it does, in one line
     paper: ClassVar[str] = ""
     prunes: ClassVar[str] = "edges and weights"
+    structures: ClassVar[tuple[str, ...]] = (WEIGHTS,)  # units too, if all cuts of weights are those of this module
 
     targets: Targets = Targets()
-    budget: Budget = Budget()
+    budget: Budget = USUAL_BUDGET
 
     @property
     def epochs(self) -> int:
@@ -113,6 +118,14 @@ class Method(Hooks, ABC):
     def check(self, network: Network) -> None:
         """Refuse a network that this method, as it is set, cannot prune."""
 
+    def units(self, network: Network, task: Task) -> Units | None:
+        """The network's hidden units, if weights are pruned by them; None: they are pruned one by one."""
+        if self.targets.structure not in self.structures:
+            rule = f"structure must be {' or '.join(self.structures)} for method '{self.name}'"
+            raise InputError(f"{rule} (got {self.targets.structure}); fastglt, forest and oneshot can do both")
+        pruned = self.targets.structure == UNITS and self.targets.weight_sparsity > 0
+        return network.units(task.x, task.graph) if pruned else None
+
     @abstractmethod
     def begin(self, training: Training) -> None:
         """Set the first masks, before any epoch."""
@@ -123,6 +136,16 @@ class Method(Hooks, ABC):
     def finished(self, training: Training) -> bool:
         """Whether the search is over."""
         return training.epoch >= self.epochs
+
+    def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
+        """Which of the edges that a graph has gained since the search to keep, by a network trained before.
+
+        Masks that were learnt edge by edge say nothing of others: these are drawn at random. A method with a rule
+        goes by that.
+        """
+        kept = torch.zeros_like(new)
+        kept[new] = keep_random(int(new.sum()), count, seed)
+        return kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +187,8 @@ def train_sparse(
     times as large to compute the same, and would pay a hundred times as much for it. Left as it is, the decay
     outweighs the loss and a very sparse network hardly learns. Matrices that a caller spares stay whole.
     """
-    kept, spared = targets.kept(training), training.network.spared
-    weights = training.masks.weights_total + spared
-    share = (kept[1] + spared) / weights if weights else 1.0
+    kept = targets.kept(training)
+    share = weight_density(training.network, kept[1], training.masks.weights_total)
     training.begin_stage(
         stage,
         soft_edges=soft_edges and targets.graph_sparsity > 0,
@@ -177,82 +199,7 @@ def train_sparse(
     )
 
 
-def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
-    """End a stage: cut the smallest soft masks of its best epoch, by count; weights are ranked globally."""
-    set_masks(training, *draw_smallest(training, graph_sparsity, weight_sparsity))
-
-
-def draw_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> tuple[Tensor, Tensor]:
-    """End a stage; returns what `cut_smallest` would keep, as `draw_lowest` does."""
-    edges, weights = best_soft_masks(training)
-    training.end_stage()
-    return draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
-
-
-def best_soft_masks(training: Training) -> tuple[Tensor | None, Tensor | None]:
-    """The size |m| of every soft mask at the stage's best epoch, of edges and of weights; None where untrained."""
-    best = training.best
-    assert best is not None, "the soft masks have been trained"
-    edges = None if best.soft_edge_mask is None else best.soft_edge_mask.abs()
-    return edges, flatten(best.soft_weight_masks).abs_() if best.soft_weight_masks else None
-
-
-def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
-    """Cut edges and weights drawn at random, by count."""
-    cut_lowest(training, graph_sparsity, weight_sparsity)
-
-
-def cut_lowest(
-    training: Training,
-    graph_sparsity: float,
-    weight_sparsity: float,
-    *,
-    edges: Tensor | None = None,
-    weights: Tensor | None = None,
-) -> None:
-    """Cut to a sparsity, by count: the lowest strengths first, at random where there are none."""
-    set_masks(training, *draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights))
-
-
-def draw_lowest(
-    training: Training,
-    graph_sparsity: float,
-    weight_sparsity: float,
-    *,
-    edges: Tensor | None = None,
-    weights: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """What `cut_lowest` would keep, as two boolean vectors: one over edges and one over all weights in order.
-
-    What is pruned already stays so. Strengths are vectors of the same kind.
-    """
-    seed, (edges_kept, weights_kept) = training.seed, get_masks(training)
-    return (
-        _kept(edges_kept, graph_sparsity, edges, derive(seed, "cut", "edges")),
-        _kept(weights_kept, weight_sparsity, weights, derive(seed, "cut", "weights")),
-    )
-
-
-def _kept(alive: Tensor, sparsity: float, strength: Tensor | None, seed: int) -> Tensor:
-    """Which elements stay."""
-    count = min(kept_count(sparsity, alive.numel()), int(torch.count_nonzero(alive)))
-    if strength is None or sparsity == 0:
-        kept = torch.zeros_like(alive)
-        kept[alive] = keep_random(int(alive.sum()), count, seed)
-        return kept
-    unknown = int(torch.count_nonzero(strength.isnan()))
-    if unknown:  # neither low nor high, so no count could be kept
-        raise InputError(f"strengths to cut by must be numbers (got NaN for {unknown} of {strength.numel()})")
-    strength = strength.cpu() if bool(alive.all()) else strength.cpu().masked_fill(~alive, -torch.inf)
-    return keep_largest(strength, count, seed)
-
-
-def get_masks(training: Training) -> tuple[Tensor, Tensor]:
-    """The masks in force as two boolean vectors, one over edges and one over all weights in order."""
-    masks = training.masks
-    return masks.edges.kept, flatten({name: mask.kept for name, mask in masks.weights.items()}).bool()  # if none
-
-
-def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
-    """Put masks in force, given as two vectors as `get_masks` returns them."""
-    training.revise(Masks(edges=Mask(edges), weights=weight_masks(weights, training.weights)))
+def weight_density(network: Network, kept: int, total: int) -> float:
+    """The share of weights that stay, of so many prunable ones and of those that a caller spares."""
+    weights = total + network.spared
+    return (kept + network.spared) / weights if weights else 1.0

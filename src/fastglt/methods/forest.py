@@ -32,6 +32,7 @@ class Forest(FastGLT):
     forests: int | None = 1  # that share no edge, kept before any other; none: as many as fit; 0: not even one
     wait: float = 0.5  # share of the denoising intervals with the whole graph, before the first choice of edges
     revise: bool = True  # choose the edges anew after each interval that follows
+    random_share: float = 0.0  # share of the kept edges that are drawn from all edges instead
 
     @property
     def forest(self) -> ForestRule | None:

@@ -9,7 +9,7 @@ from fastglt.methods.base import FixedMasks, Method
 from fastglt.system.plugins import check_subclass, described
 
 # What means something else where a method is named.
-RESERVED = (FixedMasks.name, "all", "dense", "dense_distilled", "transfer")
+RESERVED = (FixedMasks.name, "all", "dense", "dense_distilled", "dense_same_lr", "transfer")
 
 
 def check_class(method: Any) -> None:

@@ -7,6 +7,12 @@ OUTCOMES = {  # of a verdict, by the names they have in JSON
     "inferior": "worse",
 }
 
+OPPONENTS = {  # of a ticket, by the names of their phases
+    "dense": "dense",
+    "dense_distilled": "distilled dense",
+    "dense_same_lr": "same-lr dense",
+}
+
 
 def phase_title(phase: str) -> str:
     """A phase, or the score of one, as people call it; files and JSON have kept the older word.

@@ -13,6 +13,7 @@ from fastglt.runs.store import Entry, key_of
 Values = Mapping[str, Any]
 _RESULTS = ("val", "test", "seconds")
 _COMPARED = "winning_"
+_HIDDEN = ("inductive", "hidden_nodes", "hidden_edges", "new_test_nodes")
 _SHARED = ("dataset", "model", "metric", "seed", "split_seed", "epochs", "threads", "device")
 
 
@@ -40,12 +41,15 @@ def entries_of_find(
     ticket: Values, twins: Mapping[str, Values], metrics: Values, *, command: str, folder: Path
 ) -> list[Entry]:
     """A ticket and its twins, each with its own settings, from the metrics of the folder that has all of them."""
-    results = {twin: [f"{twin}_{result}" for result in _RESULTS] for twin in twins}
+    parts = (*_RESULTS, *["new"] * ("inductive" in metrics))
+    results = {twin: [f"{twin}_{result}" for result in parts] for twin in twins}
     others = {name for names in results.values() for name in names}
     alone = {n: value for n, value in metrics.items() if n not in others and not n.startswith(_COMPARED)}
     found = [entry_of(ticket, alone, command=command, folder=folder)]
     for twin, settings in twins.items():
-        teacher = ["distill", *(f"teacher_{result}" for result in _RESULTS)] if "distill" in settings else []
-        own = {name: metrics[name] for name in (*_SHARED, *teacher, *results[twin])}
+        said = [name for name in settings if name.startswith("distill")]
+        teacher = [*said, *(f"teacher_{result}" for result in _RESULTS)] if said else []
+        hidden = [name for name in _HIDDEN if name in metrics]
+        own = {name: metrics[name] for name in (*_SHARED, *hidden, *teacher, *results[twin])}
         found.append(entry_of(settings, own, command=command, folder=folder))
     return found

@@ -13,7 +13,7 @@ from fastglt.data import Dataset, load
 from fastglt.data.origin import Origin
 from fastglt.errors import require
 from fastglt.methods import Budget, FixedMasks, Method, Targets, make
-from fastglt.models import Backbone
+from fastglt.models import Network
 from fastglt.models import lookup as lookup_model
 from fastglt.models.options import check_options
 from fastglt.runs.run_folder import RunFolder
@@ -21,14 +21,27 @@ from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest, is_ours, place_of
 from fastglt.system.process import keep_freed_memory
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
-from fastglt.tasks import Task, known_metric, lookup, task_settings
-from fastglt.tasks.base import metric_of
-from fastglt.tickets.find import check_targets, find
+from fastglt.tasks import Task, check_metric, kind_of, known_metric, lookup, task_settings
+from fastglt.tasks.inductive import Inductive, hide
+from fastglt.tasks.options import check_options as check_task_options
+from fastglt.tickets.find import check_targets, find, scores_on_new
 from fastglt.tickets.networks import named_network
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult, Progress, train_fixed, train_teacher
+from fastglt.tickets.new_nodes import NewNodes, check_network
+from fastglt.tickets.phases import (
+    DENSE,
+    DISTILLED,
+    SAME_LR,
+    PhaseResult,
+    Progress,
+    how_to_teach,
+    opponents,
+    train_opponent,
+    train_teacher,
+)
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
+
+_IF_GIVEN = ("model_options", "task_options", "inductive")  # which values of before do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +49,8 @@ class Experiment:
     """Everything that decides a run's result."""
 
     dataset: str = "digits"
-    task: str = DEFAULT_TASK  # a name, or module:Class of your own
+    task: str | None = None  # a name, or module:Class of your own; None: the one that the dataset's labels are for
+    task_options: dict[str, Any] = field(default_factory=dict)
     metric: str | None = None  # None: the dataset's, if the task has it, else the task's default
     model: str = "gcn"
     method: str = "fastglt"
@@ -47,6 +61,7 @@ class Experiment:
     model_options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     split_seed: int = 0
+    inductive: float | None = None  # share of the nodes that is hidden, drawn by the split seed
     directed: bool = False
     threads: int = 0  # 0: as many as the process may use
     device: str = "cpu"
@@ -54,9 +69,10 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check_options(lookup_model(self.model), self.model_options)
-        kind = lookup(self.task)
+        if self.task is not None:
+            check_task_options(lookup(self.task), self.task_options)
         if self.metric is not None:
-            metric_of(kind, self.metric)  # refuses one that the task does not have
+            check_metric(self.task, self.metric)
         require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
         require("lie below 2^63", seeds=max(self.seed, self.split_seed))
         self.make_method()
@@ -71,11 +87,12 @@ class Experiment:
         return make(self.method, targets=self.targets, budget=self.budget, **self.options)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
+        """Plain values that `from_json` takes, in a process of its own; options only if there are any."""
         model, root = lookup_model(self.model), self.data_root
         place = self.model if is_ours(model) else getattr(model, "place", None) or place_of(model) or self.model
-        values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
-        return {name: value for name, value in values.items() if name != "model_options" or value}
+        written = {"targets": self.targets.settings, "data_root": None if root is None else str(root)}
+        values = {**asdict(self), "model": place, **written}
+        return {name: value for name, value in values.items() if name not in _IF_GIVEN or value}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
@@ -90,9 +107,12 @@ class Experiment:
         return use_machine(self.threads)
 
     def _prepare_task(self, dataset: Dataset) -> Task:
-        kind = lookup(self.task)
+        kind = kind_of(self.task, dataset.tensors.get("y"))
         metric = known_metric(kind, dataset.metric) if self.metric is None else self.metric
-        return kind.from_tensors(dataset.tensors, metric=metric).to(self.device)
+        seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
+        options = {**seeded, **self.task_options}
+        check_task_options(kind, options)
+        return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
@@ -104,8 +124,10 @@ class Experiment:
         if like is None:
             dataset = load(self.dataset, root=self.data_root, split_seed=self.split_seed, directed=self.directed)
             task = self._prepare_task(dataset)
+            hidden = None if self.inductive is None else hide(task, self.inductive, seed=self.split_seed)
+            task = task if hidden is None else hidden.seen
         else:
-            dataset, task = like.dataset, like.task
+            dataset, task, hidden = like.dataset, like.task, like.inductive
         if like is not None and like.experiment.seed == self.seed:
             network = like.network
         else:
@@ -113,7 +135,11 @@ class Experiment:
             network = named_network(self.model, task, hidden=self.hidden, seed=self.seed, options=options)
         method = self.make_method()
         check_targets(network, task, method)
-        return Prepared(experiment=self, dataset=dataset, task=task, network=network, method=method)
+        if hidden is not None:
+            check_network(network, hidden)
+        return Prepared(
+            experiment=self, dataset=dataset, task=task, network=network, method=method, inductive=hidden
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +149,9 @@ class Prepared:
     experiment: Experiment
     dataset: Dataset
     task: Task
-    network: Backbone
+    network: Network
     method: Method
+    inductive: Inductive | None = None  # where nodes are hidden; the task is the seen part
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -135,7 +162,7 @@ class Prepared:
             "method": self.method.name,
             "options": self.method.options,
             **({} if code is None else {"code": code}),
-            **asdict(self.method.targets),
+            **self.method.targets.settings,
             **self.method.budget.settings,
         }
 
@@ -153,10 +180,15 @@ class Prepared:
     @property
     def twins(self) -> dict[str, dict[str, Any]]:
         """What the ticket is compared with, by name and settings: the dense network and, for a distilled ticket,
-        one that was taught in the same way.
+        one that was taught in the same way and, where that has its own learning rate, one at that rate.
         """
-        plain, weight = self.dense_settings, self.method.budget.distill
-        return {DENSE: plain, DISTILLED: {**plain, "distill": weight}} if weight > 0 else {DENSE: plain}
+        plain, budget = self.dense_settings, self.method.budget
+        known = {
+            DENSE: plain,
+            DISTILLED: {**plain, **budget.taught_alone},
+            SAME_LR: {**plain, "lr": budget.taught_recipe.lr, "twin": SAME_LR},
+        }
+        return {name: known[name] for name in opponents(budget)}
 
     @property
     def _shared_settings(self) -> dict[str, Any]:
@@ -167,6 +199,7 @@ class Prepared:
             **self._task_settings,
             **self.network.identity,
             **self._edge_values,
+            **({} if self.inductive is None else {"inductive": self.inductive.settings}),
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
@@ -181,9 +214,9 @@ class Prepared:
     @property
     def _task_settings(self) -> dict[str, Any]:
         """The task, and a metric that is not the dataset's; nothing where both are what they were before."""
-        kind, code = type(self.task), code_digest(type(self.task), Task)
+        code = code_digest(type(self.task), Task)
         chosen = {} if self.task.metric == self.dataset.metric else {"metric": self.task.metric}
-        return {**task_settings(kind), **chosen, **({} if code is None else {"task_code": code})}
+        return {**task_settings(self.task), **chosen, **({} if code is None else {"task_code": code})}
 
     def warm_up(self, *, dense: bool = False) -> None:
         """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
@@ -195,10 +228,14 @@ class Prepared:
         """A training that can be thrown away, at its beginning; a teacher who knows nothing costs as much as one
         who does.
         """
-        weight, shape = method.budget.distill, (self.task.graph.num_nodes, self.task.num_outputs)
-        ignorant = Teacher(outputs=torch.zeros(shape, dtype=torch.float32, device=self.task.device), weight=weight)
-        teacher = ignorant if weight > 0 else None
-        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
+        teacher = None
+        if method.budget.distill > 0:
+            targets = self.task.overview
+            rows = self.task.graph.num_nodes if targets is None else len(targets)
+            nothing = torch.zeros((rows, self.task.num_outputs), dtype=torch.float32, device=self.task.device)
+            teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))  # as the ticket alone has
+        units = method.units(self.network, self.task)
+        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher, units=units)
         method.begin(training)
         return training
 
@@ -206,7 +243,14 @@ class Prepared:
         """Find the ticket in an open folder, with or without its dense twins; returns the metrics."""
         seed = self.experiment.seed
         found = find(
-            self.network, self.task, self.method, seed=seed, dense=dense, journal=folder, progress=progress
+            self.network,
+            self.task,
+            self.method,
+            seed=seed,
+            dense=dense,
+            journal=folder,
+            progress=progress,
+            inductive=self.inductive,
         )
         found.ticket.save(folder.path / "ticket.safetensors")
         for ticket in found.rounds:
@@ -215,33 +259,42 @@ class Prepared:
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 
-    def run_dense(self, folder: RunFolder, *, distilled: bool = False) -> dict[str, Any]:
-        """Train a dense twin alone in an open folder, the plain one or the distilled one; returns its metrics."""
+    def run_dense(self, folder: RunFolder, name: str = DENSE) -> dict[str, Any]:
+        """Train one of the dense twins alone in an open folder, the plain one unless named; returns its metrics."""
         budget, phases, teacher = self.method.budget, dict[str, PhaseResult](), None
         given: dict[str, Any] = {"seed": self.experiment.seed, "journal": folder}
+        distilled = name == DISTILLED
         if distilled:
             phases["teacher"], teacher = train_teacher(self.network, self.task, budget, **given)
-        name = DISTILLED if distilled else DENSE
-        phases[name] = train_fixed(name, self.network, self.task, budget, teacher=teacher, **given)
+        phases[name] = train_opponent(name, self.network, self.task, budget, teacher=teacher, **given)
         metrics = {
             **self._about,
-            **({"distill": budget.distill} if distilled else {}),
+            **(budget.taught_alone if distilled else {}),
             "epochs": budget.epochs,
             **phase_metrics(phases),
+            **({} if self._new_nodes is None else scores_on_new(self._new_nodes, phases)),
             **self._where,
         }
         folder.complete(metrics, {phase: result.history for phase, result in phases.items()})
         return metrics
 
     @property
+    def _new_nodes(self) -> NewNodes | None:
+        if self.inductive is None:
+            return None
+        given: dict[str, Any] = {"network": self.network, "method": self.method, "seed": self.experiment.seed}
+        return NewNodes(inductive=self.inductive, **given)
+
+    @property
     def _about(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset.name,
-            "model": self.network.name,
+            "model": self.network.spec["name"],
             "metric": self.task.metric,
-            **task_settings(type(self.task)),
+            **task_settings(self.task),
             "seed": self.experiment.seed,
             "split_seed": self.experiment.split_seed,
+            **({} if self.inductive is None else {"inductive": self.inductive.share, **self.inductive.facts}),
         }
 
     @property

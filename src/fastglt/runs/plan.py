@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import InputError
+from fastglt.methods.base import UNITS
 from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.runs.run_folder import RunFolder, settings_digest
 from fastglt.runs.store import Entry, key_of
-from fastglt.tickets.phases import DENSE, DISTILLED
+from fastglt.tickets.phases import DENSE, DISTILLED, SAME_LR
 
 OURS = "FASTGLT_"  # how the names of our environment variables begin
 STOPPED = 130  # the exit code of a run's process that was stopped, to go on another time
@@ -35,7 +36,7 @@ class Run:
     @property
     def is_dense(self) -> bool:
         """Whether it is a dense twin of a seed's tickets."""
-        return self.method in (DENSE, DISTILLED)
+        return self.method in (DENSE, DISTILLED, SAME_LR)
 
     @property
     def name(self) -> str:
@@ -48,7 +49,7 @@ class Run:
     def epochs(self) -> int:
         """Of all its trainings together."""
         budget = self.experiment.budget
-        taught = budget.epochs if budget.distill > 0 and self.method != DENSE else 0
+        taught = budget.epochs if budget.distill > 0 and self.method not in (DENSE, SAME_LR) else 0
         return taught + budget.epochs + (0 if self.is_dense else self.experiment.make_method().epochs)
 
     def result(self) -> dict[str, Any] | None:
@@ -109,8 +110,10 @@ class Run:
 def _words(method: str, experiment: Experiment) -> list[str]:
     """What a ticket is called."""
     graph, weight = experiment.targets.graph_sparsity, experiment.targets.weight_sparsity
+    units = ["units"] if experiment.targets.structure == UNITS else []
     taught = ["distilled"] if experiment.budget.distill > 0 else []
-    return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *taught]
+    taught += ["inductive"] if experiment.inductive is not None else []
+    return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *units, *taught]
 
 
 def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:

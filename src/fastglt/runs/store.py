@@ -222,7 +222,7 @@ def _plain(value: Any) -> str | int | float | None:
 
 def _seconds(metrics: Mapping[str, Any]) -> float | None:
     """How long the run's parts took, as far as it says so."""
-    phases = ("teacher", "search", "isolated", "dense", "dense_distilled")
+    phases = ("teacher", "search", "isolated", "dense", "dense_distilled", "dense_same_lr")
     parts = ("seconds", *(f"{phase}_seconds" for phase in phases))
     found = [float(metrics[name]) for name in parts if isinstance(metrics.get(name), int | float)]
     return sum(found) if found else None

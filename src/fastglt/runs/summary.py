@@ -10,7 +10,7 @@ from fastglt.models.base import Network
 from fastglt.system.container import nan_as_null
 from fastglt.tasks import Task
 from fastglt.tickets.find import Found
-from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
+from fastglt.tickets.phases import DENSE, DISTILLED, SAME_LR, PhaseResult
 from fastglt.tickets.ticket import Ticket
 
 
@@ -21,10 +21,10 @@ def metrics_of(found: Found, network: Network, task: Task, method: Method) -> di
     under_its_names = {network.private_name(name): mask for name, mask in masks.weights.items()}
     pruned = Masks(edges=masks.edges, weights=under_its_names)
     dense_cost, ticket_cost = (count_macs(network, task, kept) for kept in (dense, pruned))
-    weight = method.budget.distill
     return {
         "method": method.name,
-        **({"distill": weight} if weight > 0 else {}),
+        **method.budget.teaching,
+        **({"isolated_decay": decay} if (decay := method.budget.isolated_decay) != "whole" else {}),
         "graph_sparsity": masks.graph_sparsity,
         "weight_sparsity": masks.weight_sparsity,
         "edges_kept": masks.edges.count,
@@ -34,6 +34,7 @@ def metrics_of(found: Found, network: Network, task: Task, method: Method) -> di
         **scores,
         **_wins(scores, DENSE, ""),
         **_wins(scores, DISTILLED, "_distilled"),
+        **_wins(scores, SAME_LR, "_same_lr"),
         "search_best_epoch": phases["search"].best.epoch,
         "epochs": method.budget.epochs,
         "search_epochs": phases["search"].history[-1].epoch,

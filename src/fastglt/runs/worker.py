@@ -20,7 +20,6 @@ from fastglt.runs.plan import OURS, STOPPED, settings_of
 from fastglt.runs.run_folder import RunFolder
 from fastglt.runs.store import Store
 from fastglt.system.process import what_ran_out
-from fastglt.tickets.phases import DISTILLED
 
 _LESS = "fewer --jobs, a smaller --hidden"
 Job = Mapping[str, Any]
@@ -50,7 +49,7 @@ def _run(prepared: Prepared, folder: RunFolder, twin: str | None) -> dict[str, A
     prepared.warm_up(dense=twin is not None)
     if twin is None:
         return prepared.run(folder, dense=False)
-    return prepared.run_dense(folder, distilled=twin == DISTILLED)
+    return prepared.run_dense(folder, twin)
 
 
 def _stop_when_asked(folder: RunFolder, stop_pipe: Connection) -> None:

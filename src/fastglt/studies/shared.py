@@ -1,14 +1,16 @@
 """What all runs of a study share, whichever question it asks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
-from fastglt.methods import Budget, Targets
+from fastglt.methods import Targets
+from fastglt.methods.base import WEIGHTS
 from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.methods.teaching import Distill
 from fastglt.methods.variants import Variant, check_differ, read_variants
 from fastglt.models import lookup as lookup_model
 from fastglt.runs.build import build_experiment
@@ -18,7 +20,6 @@ from fastglt.runs.plan import Run
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
 
 Place = Path | str
 
@@ -26,14 +27,17 @@ Place = Path | str
 class StudySettings(TypedDict, total=False):
     """What `fastglt.compare` and `fastglt.extreme` both take besides methods, sparsities and seeds."""
 
-    task: str
+    task: str | None
+    task_options: Mapping[str, Any] | None
     metric: str | None
     model: str
     model_options: Mapping[str, Any] | None
     options: Mapping[str, Mapping[str, Any]] | None
     budget: SomeBudget
-    distill: float | None
-    hidden: int
+    distill: Distill
+    inductive: float | None
+    structure: str
+    hidden: int | None
     split_seed: int
     data_root: Place | None
     directed: bool
@@ -55,14 +59,17 @@ class Study:
     command: str  # the name under which runs are recorded, and which their folder has
     dataset: Place
     methods: str | Sequence[str]
-    task: str = DEFAULT_TASK
+    task: str | None = None
+    task_options: Mapping[str, Any] | None = None
     metric: str | None = None
     model: str = "gcn"
     model_options: Mapping[str, Any] | None = None
     options: Mapping[str, Mapping[str, Any]] | None = None
     budget: SomeBudget = None
-    distill: float | None = None
-    hidden: int = 512
+    distill: Distill = None
+    inductive: float | None = None
+    structure: str = WEIGHTS
+    hidden: int | None = None  # None: as published for the pair, or 512
     split_seed: int = 0
     data_root: Place | None = None
     directed: bool = False
@@ -129,26 +136,23 @@ class Study:
         return build_experiment(
             dataset=str(self.dataset),
             task=self.task,
+            task_options=dict(self.task_options or {}),
             metric=self.metric,
             model=self.model,
             model_options=dict(self.model_options or {}),
             method=variant.place,
             options=variant.options,
-            training=self._training,
-            **asdict(targets),
+            training=self.budget,
+            distill=self.distill,
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
+            structure=self.structure,
             hidden=self.hidden,
             seed=seed,
             split_seed=split_seed,
+            inductive=self.inductive,
             directed=self.directed,
             threads=self.threads,
             device=self.device,
             data_root=None if root is None else Path(root),
         )
-
-    @property
-    def _training(self) -> SomeBudget:
-        """What was said of the budget, the teacher's weight included."""
-        given = self.budget
-        if self.distill is None:
-            return given
-        return {**(asdict(given) if isinstance(given, Budget) else given or {}), "distill": self.distill}

@@ -2,22 +2,29 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
 from fastglt.masks import Masks
-from fastglt.methods.base import Budget, FixedMasks, Method
+from fastglt.methods.base import Budget, FixedMasks, Method, weight_density
 from fastglt.models.base import Network
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Scores, Task
 from fastglt.training.distillation import Teacher
-from fastglt.training.loop import Training, train
+from fastglt.training.loop import Recipe, Training, train
 from fastglt.training.outputs import network_outputs
 from fastglt.training.records import EpochRecord, Snapshot
 
-# A ticket's opponents, by the phases that train them: the plain dense network, and one taught as the ticket is.
-DENSE, DISTILLED = "dense", "dense_distilled"
+# A ticket's opponents, by the phases that train them: the plain dense network, one taught as the ticket is, and a
+# plain one at the learning rate of a taught ticket, where that has its own.
+DENSE, DISTILLED, SAME_LR = "dense", "dense_distilled", "dense_same_lr"
+
+
+def opponents(budget: Budget) -> tuple[str, ...]:
+    """What a ticket with this budget is compared with."""
+    return (DENSE, *[DISTILLED] * (budget.distill > 0), *[SAME_LR] * budget.changes_lr)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +98,40 @@ def train_fixed(
     progress: Progress | None = None,
 ) -> PhaseResult:
     """Train from the network's weights under fixed masks: the dense network, or a ticket in isolation."""
+    recipe = fixed_recipe(budget, network, masks, taught=teacher is not None)
     return run_phase(
         phase,
-        lambda: Training(network, task, budget.recipe, seed=seed, masks=masks, teacher=teacher),
+        lambda: Training(network, task, recipe, seed=seed, masks=masks, teacher=teacher),
         FixedMasks(budget=budget),
         journal or Journal(),
         progress,
     )
+
+
+def fixed_recipe(budget: Budget, network: Network, masks: Masks | None, *, taught: bool) -> Recipe:
+    """How weights are trained under fixed masks: as the budget says of taught ones and of sparse ones."""
+    recipe = budget.taught_recipe if taught else budget.recipe
+    if budget.isolated_decay == "whole" or masks is None:
+        return recipe
+    density = weight_density(network, masks.weights_kept, masks.weights_total)
+    return replace(recipe, weight_decay=recipe.weight_decay * density)
+
+
+def train_opponent(
+    name: str,
+    network: Network,
+    task: Task,
+    budget: Budget,
+    *,
+    seed: int,
+    teacher: Teacher | None = None,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+) -> PhaseResult:
+    """Train one of a ticket's opponents; the teacher is for the one that is taught."""
+    at = replace(budget, lr=budget.distill_lr) if name == SAME_LR else budget
+    taught = teacher if name == DISTILLED else None
+    return train_fixed(name, network, task, at, seed=seed, teacher=taught, journal=journal, progress=progress)
 
 
 def train_teacher(
@@ -115,14 +149,31 @@ def train_teacher(
 
 
 def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, seed: int) -> Teacher:
-    """What a trained network says about all nodes at its best epoch, with the budget's weight.
+    """What a trained network says about all nodes at its best epoch, to be taught as the budget says.
 
     It is computed from the snapshot alone: a run that goes on has the same teacher, bit for bit.
     """
     training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
     with own_random_state(task.device):
         set_random_state(derive(seed, "teacher"), task.device)  # for a model that draws random numbers even here
-        return Teacher(outputs=network_outputs(training, best), weight=budget.distill)
+        return Teacher(outputs=network_outputs(training, best, targets=task.overview), **how_to_teach(budget, task))
+
+
+def teacher_of_search(teacher: Teacher | None, budget: Budget) -> Teacher | None:
+    """The teacher as far as the search is taught; None if it is not."""
+    if teacher is None or budget.distill_search == 0:
+        return None
+    return replace(teacher, weight=teacher.weight * budget.distill_search)
+
+
+def how_to_teach(budget: Budget, task: Task) -> dict[str, Any]:
+    """All of a teacher but what it says."""
+    return {
+        "weight": budget.distill,
+        "temperature": budget.distill_temperature,
+        "labels": budget.distill_labels,
+        "nodes": None if budget.distill_nodes == "all" else task.unlabelled,
+    }
 
 
 def score_state(

@@ -14,7 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
+        "OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
@@ -61,13 +62,27 @@ ModelOptions = Annotated[
     ),
 ]
 Task = Annotated[
-    str,
-    typer.Option(help="What is predicted: node-classification, or module:Class of your own.", rich_help_panel=WHAT),
+    str | None,
+    typer.Option(
+        help="What is predicted: node-classification, multi-label, link (of pairs), or module:Class of your own "
+        "(default: what the data is for).",
+        rich_help_panel=WHAT,
+    ),
+]
+TaskOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An option of the task, as often as needed. Of link: decoding=mlp or dot, decoder_layers, "
+        "decoder_hidden, batch (positives of a step; default: all at once).",
+        rich_help_panel=WHAT,
+    ),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="How it is scored: accuracy, macro-f1 or roc-auc (default: the dataset's, or the task's first).",
+        help="How it is scored: accuracy, macro-f1 or roc-auc; of links hits@50 (10, 20, 100) or roc-auc "
+        "(default: the dataset's, or the task's first).",
         rich_help_panel=WHAT,
     ),
 ]
@@ -97,6 +112,13 @@ Level = Annotated[
     float,
     typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=JUDGED),
 ]
+Structure = Annotated[
+    str,
+    typer.Option(
+        help="What of the weights goes: weights, one by one, or units: whole hidden ones, a smaller dense network.",
+        rich_help_panel=WHAT,
+    ),
+]
 SplitSeed = Annotated[
     int, typer.Option(help="Seed of the random split, if the data has none.", rich_help_panel=WHAT)
 ]
@@ -123,11 +145,60 @@ Distill = Annotated[
 DistillWeight = Annotated[
     float | None,
     typer.Option(
-        help="Of KL(teacher ‖ student) beside the task's loss; only with --distill (default: 1).",
+        help="Of KL(teacher ‖ student) beside the task's loss; this and the next five only with --distill "
+        "(default: 100).",
         rich_help_panel=LONG,
     ),
 ]
-Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
+DistillSearch = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of that weight in the search; 0: the ticket alone is taught (default: 0.01).",
+        rich_help_panel=LONG,
+    ),
+]
+DistillTemperature = Annotated[
+    float | None,
+    typer.Option(help="That teacher's and ticket's outputs are divided by (default: 1).", rich_help_panel=LONG),
+]
+DistillLabels = Annotated[
+    float | None,
+    typer.Option(help="Weight of the task's own loss beside; 0: teacher alone (default: 1).", rich_help_panel=LONG),
+]
+DistillLr = Annotated[
+    float | None,
+    typer.Option(
+        help="Learning rate of the taught ticket alone; 0: as --lr (default: 0.01, or --lr if higher). Verdicts "
+        "then have a third opponent, a plain dense network at this rate.",
+        rich_help_panel=LONG,
+    ),
+]
+DistillNodes = Annotated[
+    str | None,
+    typer.Option(help="Whom it teaches about: all nodes, or unlabelled ones (default: all).", rich_help_panel=LONG),
+]
+IsolatedDecay = Annotated[
+    str | None,
+    typer.Option(
+        help="Weight decay of a ticket retrained alone: whole, or density: times its share of weights "
+        "(default: whole).",
+        rich_help_panel=LONG,
+    ),
+]
+Inductive = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the nodes to hide, with their edges, from teacher, search and training; networks are scored "
+        "on those of them that are test nodes at the end (drawn by --split-seed).",
+        rich_help_panel=WHAT,
+    ),
+]
+Hidden = Annotated[
+    int | None,
+    typer.Option(
+        help="Width of the hidden layers (default: as published for OGB's sets, or 512).", rich_help_panel=LONG
+    ),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=RUN)

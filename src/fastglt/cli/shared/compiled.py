@@ -14,6 +14,7 @@ from fastglt.cli.shared.tickets import (
     task_of,
     warnings_told,
 )
+from fastglt.errors import InputError
 
 if TYPE_CHECKING:
     from fastglt.data.base import Names
@@ -44,6 +45,9 @@ def compiled(
 
     ticket, file = open_ticket(path)
     refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
+    if ticket.config.get("inductive") is not None:
+        rule = "a ticket that is compiled must have seen its whole graph (got one from which nodes were hidden)"
+        raise InputError(f"{rule}; find one without --inductive")
     dataset = graph.load(file)
     with warnings_told(path):
         task = task_of(ticket, dataset, other_graph=other_graph)

@@ -11,7 +11,7 @@ from fastglt.cli.shared.tickets import (
     refuse_users_model,
     run_settings,
     same_split,
-    task_of,
+    task_and_hidden,
     warnings_told,
 )
 from fastglt.report.tables import say
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastglt.models import Network
     from fastglt.report.bars import TimeLeft
     from fastglt.tasks import Task
+    from fastglt.tasks.inductive import Inductive
     from fastglt.tickets.ticket import Ticket
 
 
@@ -44,7 +45,8 @@ class Judged:
             "dataset": self.dataset,
             "model": ticket.model["name"],
             "method": ticket.config["method"],
-            **({"distill": self.contest.budget.distill} if self.contest.budget.distill > 0 else {}),
+            **self.contest.budget.teaching,
+            **({"inductive": hidden.share, **hidden.facts} if (hidden := self.contest.inductive) else {}),
             "graph_sparsity": ticket.graph_sparsity,
             "weight_sparsity": ticket.weight_sparsity,
         }
@@ -72,7 +74,7 @@ class Loader:
     graph: OwnGraph
     device: str = field(kw_only=True)
     fresh_init: bool = field(kw_only=True)
-    known: "dict[tuple[Any, Any], tuple[str, Task]]" = field(default_factory=dict, init=False)
+    known: "dict[tuple[Any, Any], tuple[str, Task, Inductive | None]]" = field(default_factory=dict, init=False)
 
     def open(self, path: Path) -> Judged:
         """A ticket, checked as far as it can be before anything is trained."""
@@ -81,16 +83,16 @@ class Loader:
         ticket, file = open_ticket(path)
         refuse_users_model(ticket, "fastglt.evaluate(ticket, model, data)")
         with warnings_told(path):
-            name, task = self._task(ticket, file)
-            contest = Contest.prepare(ticket, None, task, fresh_init=self.fresh_init)
+            name, task, hidden = self._task(ticket, file)
+            contest = Contest.prepare(ticket, None, task, fresh_init=self.fresh_init, inductive=hidden)
         return Judged(file=file, dataset=name, contest=contest, same_split=same_split(path, file, task))
 
-    def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task]":
+    def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task, Inductive | None]":
         recorded = run_settings(file)
         key = (recorded.get("dataset"), recorded.get("split_seed"))
         if key not in self.known or self.known[key][1].graph.fingerprint != ticket.graph_fingerprint:
             found = self.graph.load(file)
-            self.known[key] = (found.name, task_of(ticket, found).to(self.device))
+            self.known[key] = (found.name, *task_and_hidden(ticket, found, device=self.device))
         return self.known[key]
 
 
@@ -175,6 +177,12 @@ def judge(judged: Judged, trials: Trials, left: "TimeLeft") -> "Verdict":
     return verdict
 
 
+_ROWS = {
+    "new": "hidden nodes, with all their edges",
+    "new_kept": "… with edges that the ticket's rule keeps",
+}
+
+
 def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     """A table, the sentence and, where seeds are few, a note."""
     from rich.console import Console
@@ -192,8 +200,8 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     table = empty_table(what, "dense", "ticket", "difference", between, left=(what,))
     start = "trained from fresh initial weights" if document["fresh_init"] else "retrained from initial weights"
     verdicts = {f"{start}, n = {verdict.n}": verdict}
-    if verdict.distilled is not None:
-        verdicts["… against dense distilled"] = verdict.distilled
+    for name, one in verdict.others.items():
+        verdicts[_ROWS.get(name, f"… against {one.against.replace('_', ' ')}")] = one
     for row, one in verdicts.items():
         values = one.as_dict()
         scores = [mean_and_deviation(values[f"{side}_mean"], values[f"{side}_std"]) for side in ("dense", "ticket")]
@@ -203,6 +211,6 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     table.add_row("… with a soft edge mask of 1", "", percent(document["search_unweighted_test"]))
     console = Console()
     print_wide(title, table, console)
-    for one in verdicts.values():
+    for one in (verdict, *(found for name, found in verdict.others.items() if name not in _ROWS)):
         for line in filter(None, (one.sentence, one.power_note)):
             print_text(line, console)

@@ -8,7 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
-from fastglt.cli.shared.options import given, model_options, options_by_method
+from fastglt.cli.shared.options import given, model_options, options_by_method, task_options
 from fastglt.cli.shared.series import teller
 from fastglt.errors import InputError, require
 
@@ -22,11 +22,14 @@ class Setup:
     """A graph, a network, and how long and where it is trained."""
 
     dataset: arguments.Dataset = "digits"
-    task: arguments.Task = "node-classification"
+    task: arguments.Task = None
+    task_option: arguments.TaskOptions = None
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
     model_option: arguments.ModelOptions = None
+    structure: arguments.Structure = "weights"
     split_seed: arguments.SplitSeed = 0
+    inductive: arguments.Inductive = None
     oneshot_epochs: arguments.OneshotEpochs = None
     denoise_epochs: arguments.DenoiseEpochs = None
     interval: arguments.Interval = None
@@ -34,17 +37,24 @@ class Setup:
     weight_decay: arguments.WeightDecay = None
     distill: arguments.Distill = False
     distill_weight: arguments.DistillWeight = None
-    hidden: arguments.Hidden = 512
+    distill_search: arguments.DistillSearch = None
+    distill_temperature: arguments.DistillTemperature = None
+    distill_labels: arguments.DistillLabels = None
+    distill_lr: arguments.DistillLr = None
+    distill_nodes: arguments.DistillNodes = None
+    isolated_decay: arguments.IsolatedDecay = None
+    hidden: arguments.Hidden = None
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
     directed: arguments.Directed = False
 
     def __post_init__(self) -> None:
-        weight = self.distill_weight
-        if weight is not None and not self.distill:
-            raise InputError(f"--distill-weight must come with --distill (got {weight} without)")
-        if weight is not None:
-            require("be positive", distill_weight=weight)
+        said = given({name: getattr(self, f"distill_{name}") for name in _TEACHER})
+        for name, value in said.items():
+            if not self.distill:
+                raise InputError(f"--distill-{name} must come with --distill (got {value} without)")
+        if "weight" in said:
+            require("be positive", distill_weight=said["weight"])
 
     @property
     def as_arguments(self) -> dict[str, Any]:
@@ -52,8 +62,9 @@ class Setup:
         values = asdict(self)
         budget = given({name: values.pop(name) for name in _TRAINING})
         values["model_options"] = model_options(self.model, values.pop("model_option") or [])
-        taught, weight = values.pop("distill"), values.pop("distill_weight")
-        return {**values, "budget": budget, "distill": (1.0 if weight is None else weight) if taught else None}
+        values["task_options"] = task_options(self.task, self.dataset, values.pop("task_option") or [])
+        said = given({name: values.pop(f"distill_{name}") for name in _TEACHER})
+        return {**values, "budget": budget, "distill": said if self.distill else None}
 
     def experiment(
         self, *, method: str, options: dict[str, Any], targets: "Targets", seed: int, threads: int
@@ -62,11 +73,11 @@ class Setup:
         from fastglt.runs.build import build_experiment
 
         values = self.as_arguments
-        training, weight = values.pop("budget"), values.pop("distill")
         return build_experiment(
-            training={**training, **given({"distill": weight})},
+            training=values.pop("budget"),
             options=options,
-            **asdict(targets),
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
             method=method,
             seed=seed,
             threads=threads,
@@ -74,7 +85,8 @@ class Setup:
         )
 
 
-_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay")
+_TEACHER = ("weight", "search", "temperature", "labels", "lr", "nodes")
+_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay")
 
 
 @dataclass(frozen=True, kw_only=True)

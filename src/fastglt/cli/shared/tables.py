@@ -10,6 +10,7 @@ from rich.console import Console
 from fastglt.cli.shared.guide import hint, outcome_lines, tell_next
 from fastglt.errors import InputError
 from fastglt.report import wording
+from fastglt.report.picture import picture_lines
 from fastglt.report.tables import PlainTable, print_table, print_text
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
@@ -42,7 +43,7 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path, *, use: Sequence[str
 
     `use` names the classes from outside that the next command has to be told of.
     """
-    twins = [twin for twin in ("dense", "dense_distilled") if f"{twin}_test" in metrics]
+    twins = [twin for twin in wording.OPPONENTS if f"{twin}_test" in metrics]
     kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
     title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
     table = PlainTable(title=title, title_justify="left", caption_justify="left")
@@ -54,6 +55,8 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path, *, use: Sequence[str
     dense, *second = (percent(metrics[f"{twin}_test"]) for twin in twins)
     table.add_row(f"{label}, end of search", dense, percent(metrics["search_test"]), *second)
     table.add_row(f"{label}, retrained from initial weights", dense, percent(metrics["isolated_test"]), *second)
+    if "inductive" in metrics:
+        _add_hidden(table, metrics, twins)
     table.add_row("edges", f"{metrics['edges_total']:,}", _kept(metrics["edges_kept"], metrics["edges_total"]))
     table.add_row(
         "weights", f"{metrics['weights_total']:,}", _kept(metrics["weights_kept"], metrics["weights_total"])
@@ -66,10 +69,18 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path, *, use: Sequence[str
     table.add_row("time", trained, f"{found:.1f} s to find", *more)
     console = Console()
     print_table(table, console)
-    for line in (*outcome_lines(metrics), hint(metrics)):
+    for line in (*picture_lines(metrics), *outcome_lines(metrics), hint(metrics)):
         if line:
             print_text(line, console)
     tell_next(metrics, folder, console, use=use)
+
+
+def _add_hidden(table: PlainTable, metrics: Mapping[str, Any], twins: Sequence[str]) -> None:
+    """What dense and the ticket alone score on nodes that they had never seen."""
+    dense, *second = (percent(metrics[f"{twin}_new"]) for twin in twins)
+    about = f"… of {metrics['new_test_nodes']:,} hidden nodes, with"
+    table.add_row(f"{about} all their edges", dense, percent(metrics["isolated_new"]), *second)
+    table.add_row("… with edges that the ticket's rule keeps", "", percent(metrics["isolated_new_kept"]))
 
 
 def percent(value: float | None) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fastglt.data import Dataset
     from fastglt.data.origin import Origin
     from fastglt.tasks import Task
+    from fastglt.tasks.inductive import Inductive
     from fastglt.tickets.ticket import Ticket
 
 _MOST = 1 << 24  # bytes of a run.json
@@ -89,11 +90,12 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
 
 def names_graph(file: Path) -> bool:
     """Whether the run that left a ticket tells which graph to load: by its name, or by where its files are."""
-    from fastglt.data.named import NAMED
+    from fastglt.data.named import known_name
 
     settings, origin = _run(file)
     if origin is None:
-        return str(settings.get("dataset")).partition(":")[0] in NAMED
+        name = str(settings.get("dataset"))
+        return known_name(name) is not None or known_name(name.partition(":")[0]) is not None
     try:
         return bool(origin.dataset)
     except InputError:  # gone, or another one by now
@@ -161,13 +163,29 @@ def warnings_told(path: Path) -> Iterator[None]:
 
 
 def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) -> "Task":
-    """The task of a dataset, refused if it is not on the ticket's graph, unless told otherwise."""
+    """The task of a dataset, refused if it is not on the ticket's graph, unless told otherwise.
+
+    Of a ticket from which nodes were hidden it is the part that the ticket has seen.
+    """
+    return task_and_hidden(ticket, dataset, other_graph=other_graph)[0]
+
+
+def task_and_hidden(
+    ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False, device: str = "cpu"
+) -> "tuple[Task, Inductive | None]":
+    """`task_of`, and the nodes that were hidden from the ticket; None if none were."""
+    from fastglt.tasks.inductive import hide
+
     metric = ticket.config["metric"]
-    task = ticket.task.from_tensors(dataset.tensors, metric=metric)
+    task = ticket.task.from_tensors(dataset.tensors, metric=metric, **ticket.task_options).to(device)
+    said, hidden = ticket.config.get("inductive"), None
+    if said is not None:
+        hidden = hide(task, said["share"], seed=said["split_seed"])
+        task = hidden.seen
     if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
         raise InputError(
             f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
             "with --directed if it was directed"
         )
     ticket.check(task, other_graph=other_graph)
-    return task
+    return task, hidden

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from fastglt.errors import require, unknown_name
 from fastglt.methods.parts.forests import edge_standing, keep_forests
-from fastglt.methods.parts.ranking import edge_agreement, edge_cosine, edge_degree
+from fastglt.methods.parts.ranking import edge_cosine, edge_degree, keep_random
+from fastglt.system.seeds import derive
 from fastglt.tasks import Task
 from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs, network_outputs_and_support
@@ -33,48 +34,87 @@ class ForestRule:
     local: bool = True
     support: bool = True  # counts if `local` does
     forests: int | None = 1  # 0: none, by strength alone; None: as many as fit
+    random_share: float = 0.0  # share of the kept edges that are drawn from all edges instead
     wait: float = 0.5  # share of the intervals before the first choice
     revise: bool = True
 
     def __post_init__(self) -> None:
         require("not be negative", forests=self.forests or 0)
         require("lie in [0, 1)", wait=self.wait)
+        require("lie in [0, 1]", random_share=self.random_share)
         if self.strength not in STRENGTHS:
             raise unknown_name("strength", self.strength, STRENGTHS)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """What it asks of a task."""
-        return ("groups", "distribution", "certainty") if self.strength == "agreement" else ()
+        return ("groups", "distribution", "certainty") if self.looks else ()
+
+    @property
+    def looks(self) -> bool:
+        """Whether it depends on what the network predicts."""
+        return self.strength == "agreement" and self.random_share < 1
 
     def chooses_after(self, interval: int, intervals: int) -> bool:
         """Whether the edges are chosen, or chosen anew, after an interval of so many; 0: after stage 1."""
         first = int(self.wait * intervals)
-        return interval == first or (interval > first and self.revise and self.strength == "agreement")
+        return interval == first or (interval > first and self.revise and self.looks)
 
-    def choose(self, training: Training, count: int, *, seed: int, at: Snapshot | None = None) -> Tensor:
-        """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch."""
+    def choose(
+        self,
+        training: Training,
+        count: int,
+        *,
+        seed: int,
+        at: Snapshot | None = None,
+        among: Tensor | None = None,
+    ) -> Tensor:
+        """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch.
+
+        With `among`, only these edges are there to be chosen.
+        """
+        graph = training.task.graph
+        some = torch.ones(graph.num_edges, dtype=torch.bool) if among is None else among.cpu()
+        drawn = round(self.random_share * count)
+        kept = torch.zeros(graph.num_edges, dtype=torch.bool)
+        if drawn:
+            kept[some] = keep_random(int(some.sum()), drawn, derive(seed, "random edges"))
+        if drawn < count:
+            strength, within = self.strengths(training, seed=seed, at=at)
+            left = (some & ~kept).to(strength.device)
+            chosen = keep_forests(
+                graph.edges[:, left],
+                strength[left],
+                graph.num_nodes,
+                count - drawn,
+                forests=self.forests,
+                among=None if within is None else within[left],
+                seed=seed,
+            )
+            kept[left.cpu()] |= chosen.cpu()
+        return kept
+
+    def strengths(
+        self, training: Training, *, seed: int, at: Snapshot | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The strength of every edge, and which edges a forest may have; None: all."""
         graph, within, support = training.task.graph, None, None
-        if self.strength != "agreement":
+        if not self.looks:
             strength = _blind_strength(self.strength, training.task)
         else:
             if self.local and self.support:
                 outputs, support = network_outputs_and_support(training, at)
             else:
-                outputs = network_outputs(training, at, whole=True)
-            strength = edge_agreement(graph, training.task.distribution(outputs))
-            if self.classes:
-                source, target = training.task.groups(outputs)[graph.edges]
-                within = source == target
+                outputs = network_outputs(training, at, whole=True, targets=training.task.edge_targets)
+            strength, together = training.task.agreement(outputs)
+            within = together if self.classes else None
         if self.local:
             by = [strength] if support is None else [strength, support]
             standings = [edge_standing(graph.edges, one, graph.num_nodes, seed=seed) for one in by]
             strength = torch.stack(standings).mean(0) + _TIES * strength
         if within is not None:
             strength = strength + 2 * within  # neither agreement nor standing reaches 2
-        return keep_forests(
-            graph.edges, strength, graph.num_nodes, count, forests=self.forests, among=within, seed=seed
-        ).cpu()
+        return strength, within
 
 
 def _blind_strength(name: str, task: Task) -> Tensor:

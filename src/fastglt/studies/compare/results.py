@@ -3,25 +3,29 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastglt.judge.verdict import Verdict
 from fastglt.methods.parts.schedules import kept_count
 from fastglt.report.tables import as_plain_text
+from fastglt.report.wording import OPPONENTS
 from fastglt.runs.engine import Outcome
+from fastglt.runs.experiment import Experiment
 from fastglt.runs.plan import Run
 from fastglt.studies.compare.between import between_methods
 from fastglt.studies.compare.table import print_cells
 from fastglt.tickets.phases import DENSE, DISTILLED
 
+if TYPE_CHECKING:
+    from fastglt.report.charts import Picture
+
 Row = dict[str, Any]
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
+_NEW = ("search_new", "search_new_kept", "isolated_new", "isolated_new_kept")  # on hidden nodes
 _RUNS = ("search", "search_unweighted", "isolated")
 _COSTS = ("search_epochs", "search_seconds", "isolated_seconds", "dense_seconds", "relative_time")
-_COSTS_DISTILLED = ("teacher_seconds", f"{DISTILLED}_seconds")
 _MACS = ("macs_dense", "macs_ticket", "macs_paper_dense", "macs_paper_ticket")
 
 
@@ -31,12 +35,21 @@ class Comparison:
     def __init__(self, runs: Sequence[Run], outcomes: Iterable[Outcome]) -> None:
         self._runs = runs
         self._outcomes = {outcome.run.folder: outcome for outcome in outcomes}
-        self.distilled = any(DISTILLED in run.twins for run in runs)  # tickets have two opponents
-        twins = (DENSE, DISTILLED) if self.distilled else (DENSE,)
-        self._scores = tuple(f"{run}_{part}" for run in (*twins, *_RUNS) for part in ("val", "test"))
-        self._costs = (*_COSTS, *_COSTS_DISTILLED) if self.distilled else _COSTS
+        self._twins = tuple(twin for twin in OPPONENTS if any(twin in run.twins for run in runs)) or (DENSE,)
+        self.distilled = DISTILLED in self._twins  # tickets have two opponents, or three
+        self.inductive = any(run.experiment.inductive is not None for run in runs)  # nodes were hidden
+        self._scores = tuple(f"{run}_{part}" for run in (*self._twins, *_RUNS) for part in ("val", "test"))
+        if self.inductive:
+            self._scores += (*(f"{twin}_new" for twin in self._twins), *_NEW)
+        others = tuple(f"{twin}_seconds" for twin in self._twins[1:])
+        self._costs = (*_COSTS, *(["teacher_seconds"] if self.distilled else []), *others)
         self.split_seeds = list(dict.fromkeys(run.experiment.split_seed for run in runs))
         self._seeds = ("split_seed", "seed") if len(self.split_seeds) > 1 else ("seed",)  # what tells runs apart
+
+    @property
+    def first_experiment(self) -> Experiment:
+        """The first of the experiments that were asked for; the others share its graph and model."""
+        return self._runs[0].experiment
 
     @property
     def failures(self) -> list[Row]:
@@ -78,6 +91,7 @@ class Comparison:
             "model": first.model_name,
             "metric": next((o.metrics["metric"] for o in self._outcomes.values() if o.metrics is not None), None),
             "hidden": first.hidden,
+            **({"inductive": first.inductive} if self.inductive else {}),
             "budget": first.budget.settings,
             **self._splits,
             "seeds": list(dict.fromkeys(run.experiment.seed for run in self._runs)),
@@ -91,6 +105,17 @@ class Comparison:
     def __str__(self) -> str:
         return as_plain_text(lambda console: print_cells(self.document(), console))
 
+    def plot(self, kind: str = "methods") -> "Picture":
+        """A picture: `methods` side by side, `verdicts`, scores over `sparsity`, or `front` (score and cost)."""
+        from fastglt.studies.compare.showing import picture
+
+        return picture(self, kind)
+
+    def _repr_html_(self) -> str:
+        from fastglt.studies.compare.showing import as_html
+
+        return as_html(self)
+
     def csv(self) -> str:
         """The rows as a table for spreadsheets, with their headings."""
         text = io.StringIO()
@@ -103,18 +128,16 @@ class Comparison:
         rows = [self._row(run) for run in runs]
         done = [row for row in rows if not row["reason"]]
         values = {key: [row[key] for row in done if row[key] is not None] for key in (*self._scores, *self._costs)}
-        targets = asdict(runs[0].experiment.targets)
+        targets = runs[0].experiment.targets.settings
         return {
             "method": runs[0].method,
             "options": runs[0].settings["options"],
             **targets,
             "n": len(done),
-            "n_dense": len(values["dense_seconds"]),
-            **({"n_dense_distilled": len(values[f"{DISTILLED}_seconds"])} if self.distilled else {}),
+            **{f"n_{twin}": len(values[f"{twin}_seconds"]) for twin in self._twins},
             "mean": {key: mean(found) for key, found in values.items()},
             "std": {key: deviation(found) for key, found in values.items()},
-            "verdicts": _verdicts(done, DENSE),
-            **({"verdicts_distilled": _verdicts(done, DISTILLED)} if self.distilled else {}),
+            **{f"verdicts{twin.removeprefix(DENSE)}": _verdicts(done, twin) for twin in self._twins},
             **{key: sorted({row[key] for row in done}) for key in _KEPT},
             "edges_exact": all(_is_exact(row, "edges", "graph_sparsity") for row in done),
             "weights_exact": all(_is_exact(row, "weights", "weight_sparsity") for row in done),
@@ -131,7 +154,7 @@ class Comparison:
         trained = found.get("dense_seconds")
         return {
             "method": run.method,
-            **asdict(run.experiment.targets),
+            **run.experiment.targets.settings,
             **self._seeds_of(run),
             **{key: found.get(key) for key in (*self._scores, *_KEPT)},
             **{key: found.get(key) for key in self._costs},

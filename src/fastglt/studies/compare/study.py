@@ -33,8 +33,10 @@ def compare(
     what runs have warned of among its `warnings`.
 
     Args:
-        dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file or edges.csv.
-        task: What is predicted: a name, or ``module:Class`` of your own.
+        dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file, edges.csv or a folder in OGB's
+            layout.
+        task: What is predicted: a name, or ``module:Class`` of your own (default: what the data is for).
+        task_options: The task's own options: ``{"decoding": "dot"}``.
         metric: How it is scored (default: the dataset's, or the task's first).
         model: A backbone's name, or ``module:Class`` of your own.
         model_options: The model's own options: ``{"dropout": 0.2}``.
@@ -47,8 +49,10 @@ def compare(
         split_seeds: Several of them: every run once for each, dense network and ticket paired by split and seed.
         budget: Epochs, learning rate and weight decay: a `Budget`, or what differs from the default, such as
             ``{"denoise_epochs": 100, "lr": 0.01}``. The default is the paper's for the dataset and the model.
-        distill: The weight of the dense network's teaching in the loss, for distilled tickets.
-        hidden: Width of the hidden layer.
+        distill: A teacher, for distilled tickets, as of `fastglt.find_ticket`: True, or what is changed of it.
+        inductive: The share of nodes to hide, with their edges, from teacher, search and training; networks are
+            scored on those of them that are test nodes at the end.
+        hidden: Width of the hidden layers (default: as published for OGB's sets, or 512).
         data_root: Folder of raw datasets (default: `FASTGLT_DATA`).
         directed: Do not symmetrise a graph from files.
         device: cpu, cuda, ….

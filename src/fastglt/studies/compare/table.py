@@ -6,24 +6,12 @@ from typing import Any
 from rich.console import Console
 
 from fastglt.report.tables import empty_table, print_text, print_wide
-from fastglt.report.wording import OUTCOMES, mean_and_deviation, phase_title, points, signed
+from fastglt.report.wording import OPPONENTS, OUTCOMES, mean_and_deviation, phase_title, points, signed
 from fastglt.studies.compare.between import SCORES, by_sparsities
 from fastglt.tasks.metrics import title_of
 
 Cell = Mapping[str, Any]
 _COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
-_HEADINGS = ("method", "n", "dense", "search", "retrained", "verdict", *_COSTS)
-_HEADINGS_DISTILLED = (
-    "method",
-    "n",
-    "dense",
-    "dense distilled",
-    "search",
-    "retrained",
-    "verdict",
-    "verdict distilled",
-    *_COSTS,
-)
 _NOTE = (
     "n: {runs} · dense, search (at its end), retrained (from initial weights): {metric} of the test nodes "
     "in %, mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
@@ -37,6 +25,11 @@ _DISTILLED = (
     "teacher · verdict distilled: against dense distilled, which was taught in the same way · seconds, × dense: "
     "with the teacher's"
 )
+_SAME_LR = "verdict same lr: against dense same lr, which had no teacher and the learning rate of the taught ticket"
+_INDUCTIVE = (
+    "dense new, new, new kept: scores on test nodes among the {share:g} % of all nodes that were hidden with their "
+    "edges from all trainings, of dense and of the ticket alone; kept: with the edges that the ticket's rule keeps"
+)
 _BETWEEN = (
     "against {first}: its mean subtracted, in points · better, worse, undecided: a paired two-sided t-test, level "
     "{level:g} % for all tests of a table together · p: corrected for their number (Holm)"
@@ -47,7 +40,7 @@ _FLAG = "! not exactly the count that was asked for, for all seeds"
 def print_cells(document: Mapping[str, Any], console: Console) -> None:
     """A table for each pair of sparsities, and what its columns mean."""
     for pair, cells in by_sparsities(document["cells"]):
-        table = empty_table(*(_HEADINGS_DISTILLED if _is_distilled(cells[0]) else _HEADINGS))
+        table = empty_table(*_headings(cells[0]))
         for cell in cells:
             table.add_row(*_row(cell))
         title = f"{document['dataset']} · {document['model']} · {_removed(*pair)}{_totals(cells)}"
@@ -104,13 +97,22 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield _BETWEEN.format(first=tests[0]["against"], level=100 * tests[0]["level"])
     if any(map(_is_distilled, document["cells"])):
         yield _DISTILLED
+    if any("verdicts_same_lr" in cell for cell in document["cells"]):
+        yield _SAME_LR
+    if any(map(_is_inductive, document["cells"])):
+        yield _INDUCTIVE.format(share=100 * document["inductive"])
     if any("!" in part for cell in document["cells"] for part in _kept(cell)):
         yield _FLAG
 
 
+def row_of(cell: Cell) -> dict[str, str]:
+    """A cell as a table shows it, by its headings."""
+    return dict(zip(_headings(cell), _row(cell), strict=True))
+
+
 def _row(cell: Cell) -> list[str]:
-    twins = ("dense", "dense_distilled") if _is_distilled(cell) else ("dense",)
-    verdicts = ("verdicts", "verdicts_distilled") if _is_distilled(cell) else ("verdicts",)
+    twins = _twins(cell)
+    verdicts = [f"verdicts{twin.removeprefix('dense')}" for twin in twins]
     mean, texts = (
         cell["mean"],
         {"search_epochs": "{:,.0f}", "search_seconds": "{:,.1f}", "relative_time": "{:.2f}×"},
@@ -123,10 +125,27 @@ def _row(cell: Cell) -> list[str]:
         str(cell["n"]),
         *(_dense(cell, twin) for twin in twins),
         *(_score(cell, f"{run}_test") for run in ("search", "isolated")),
+        *(_score(cell, name) for name in ("dense_new", "isolated_new", "isolated_new_kept") if name in mean),
         *("/".join(_word(cell[name][score]) for score in ("search", "isolated")) for name in verdicts),
         *_kept(cell),
         *("–" if costs[key] is None else text.format(costs[key]) for key, text in texts.items()),
     ]
+
+
+def _headings(cell: Cell) -> list[str]:
+    """The columns of a table, with the opponents that its tickets have."""
+    twins = [twin.replace("_", " ") for twin in _twins(cell)]
+    verdicts = [f"verdict{twin.removeprefix('dense')}" for twin in twins]
+    new = ["dense new", "new", "new kept"] if _is_inductive(cell) else []
+    return ["method", "n", *twins, "search", "retrained", *new, *verdicts, *_COSTS]
+
+
+def _is_inductive(cell: Cell) -> bool:
+    return "isolated_new" in cell["mean"]
+
+
+def _twins(cell: Cell) -> list[str]:
+    return [twin for twin in OPPONENTS if f"n_{twin}" in cell]
 
 
 def _is_distilled(cell: Cell) -> bool:

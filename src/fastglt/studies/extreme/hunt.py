@@ -1,14 +1,14 @@
 """Several questions about one series of runs: each walks its own way, and all share what has been measured."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.methods import Targets
 from fastglt.studies.extreme.walks import Walk, most_left
-from fastglt.tickets.phases import DENSE, DISTILLED
+from fastglt.tickets.phases import DENSE, DISTILLED, SAME_LR
 
 RULES = ("plain", "non-inferior")
 SCORES = ("search", "isolated")
@@ -66,6 +66,7 @@ class Answer:
     confirmation: Verdict | None  # of test scores
     is_last: bool  # nothing sparser was tried: the extreme may lie beyond
     against_distilled: Verdict | None = None  # of distilled tickets' test scores, against distilled dense networks
+    against_same_lr: Verdict | None = None  # and against plain ones at their own learning rate, if they have one
 
     @property
     def confirmed(self) -> bool | None:
@@ -74,8 +75,13 @@ class Answer:
 
     @property
     def confirmed_distilled(self) -> bool | None:
-        """The same against distilled dense networks; None also where tickets are not distilled."""
+        """Whether fresh seeds win against distilled dense networks; None also where tickets are not distilled."""
         return self._confirmed(self.against_distilled)
+
+    @property
+    def confirmed_same_lr(self) -> bool | None:
+        """The same against plain dense networks at a distilled ticket's own learning rate."""
+        return self._confirmed(self.against_same_lr)
 
     def _confirmed(self, verdict: Verdict | None) -> bool | None:
         return None if verdict is None else wins(verdict, self.question.rule)
@@ -105,7 +111,15 @@ class Hunt:
     @property
     def distilled(self) -> bool:
         """Whether tickets are distilled, and have a second opponent."""
-        return any(f"{DISTILLED}_test" in row for rows in self._rows.values() for row in rows.values())
+        return self._has(DISTILLED)
+
+    @property
+    def same_lr(self) -> bool:
+        """Whether distilled tickets have a learning rate of their own, and a third opponent."""
+        return self._has(SAME_LR)
+
+    def _has(self, twin: str) -> bool:
+        return any(f"{twin}_test" in row for rows in self._rows.values() for row in rows.values())
 
     def run(self, start: Callable[[], Walk[Targets]]) -> list[Answer]:
         """Walk until every question is answered, then confirm; a question that nothing answers has no entry."""
@@ -140,7 +154,7 @@ class Hunt:
                 scores[f"{score}_val"] = self._verdict(question, targets, "val", self.rules.seeds)
             done = {name: verdict.as_dict() for name, verdict in scores.items() if verdict is not None}
             if len(done) == len(scores):
-                found.append({"method": method, **asdict(targets), **done})
+                found.append({"method": method, **targets.settings, **done})
         return found
 
     def _see(self, trials: Sequence[Trial], seeds: Sequence[int]) -> None:
@@ -163,6 +177,7 @@ class Hunt:
             chosen=chosen,
             confirmation=self._verdict(question, targets, "test", rules.fresh_seeds),
             against_distilled=self._verdict(question, targets, "test", rules.fresh_seeds, DISTILLED),
+            against_same_lr=self._verdict(question, targets, "test", rules.fresh_seeds, SAME_LR),
             is_last=not any(
                 _is_sparser(tried, targets) for method, tried in self._rows if method == question.method
             ),
@@ -187,8 +202,8 @@ class Hunt:
 
 
 def _is_sparser(one: Targets, other: Targets) -> bool:
-    pairs = zip(asdict(one).values(), asdict(other).values(), strict=True)
-    return one != other and all(left >= right for left, right in pairs)
+    as_sparse = one.graph_sparsity >= other.graph_sparsity and one.weight_sparsity >= other.weight_sparsity
+    return one != other and as_sparse
 
 
 class _Walker:

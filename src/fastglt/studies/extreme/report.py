@@ -13,12 +13,16 @@ from fastglt.report.wording import mean_and_deviation, phase_title, points, sign
 from fastglt.studies.extreme.hunt import SCORES, Answer, Hunt, Question
 
 _WORDS = ("method", "rule", "score")
-_SECOND = ("confirmed_distilled", "confirmation_on_test_distilled")  # what distilled tickets have besides
+_OTHERS = {  # what distilled tickets have besides, and the columns for it
+    "distilled": ("dense distilled", "difference to it", "confirmed too"),
+    "same_lr": ("dense same lr", "difference", "confirmed too"),
+}
 _WIDTH = 40  # of a curve, in letters
 _TWO = (
-    "Distilled tickets: chosen against the plain dense network; the last three columns are against a dense network "
-    "that was taught in the same way. "
+    "Distilled tickets: chosen against the plain dense network; the columns after “confirmed” are against a dense "
+    "network that was taught in the same way{}. "
 )
+_THREE = ", and a plain one at the learning rate of the taught ticket"
 _YES = {True: "yes", False: "no", None: "–"}
 Values = Mapping[str, Any]
 
@@ -28,23 +32,27 @@ def document(hunt: Hunt, answers: Sequence[Answer]) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     for question in hunt.questions:
         mine = [answer for answer in answers if answer.question == question]
-        nothing = [_nothing(question, failed=question in hunt.open, distilled=hunt.distilled)]
+        others = [name for name in _OTHERS if getattr(hunt, name)]
+        nothing = [_nothing(question, failed=question in hunt.open, others=others)]
         fresh = bool(hunt.rules.fresh_seeds)
-        found += [_answer(answer, asked=fresh, distilled=hunt.distilled) for answer in mine] or nothing
+        found += [_answer(answer, asked=fresh, others=others) for answer in mine] or nothing
     return {**asdict(hunt.rules), "answers": found, "curve": hunt.curve()}
 
 
-def _answer(answer: Answer, *, asked: bool, distilled: bool) -> dict[str, Any]:
-    second = (answer.confirmed_distilled, _values(answer.against_distilled))
+def _answer(answer: Answer, *, asked: bool, others: Sequence[str]) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    for name in others:
+        more[f"confirmed_{name}"] = getattr(answer, f"confirmed_{name}")
+        more[f"confirmation_on_test_{name}"] = _values(getattr(answer, f"against_{name}"))
     return {
         **asdict(answer.question),
-        **asdict(answer.targets),
+        **answer.targets.settings,
         "failed": asked and answer.confirmation is None,
         "nothing_sparser_tried": answer.is_last,
         "confirmed": answer.confirmed,
         "chosen_on_validation": answer.chosen.as_dict(),
         "confirmation_on_test": _values(answer.confirmation),
-        **(dict(zip(_SECOND, second, strict=True)) if distilled else {}),
+        **more,
     }
 
 
@@ -52,9 +60,10 @@ def _values(verdict: Verdict | None) -> dict[str, Any] | None:
     return None if verdict is None else verdict.as_dict()
 
 
-def _nothing(question: Question, *, failed: bool, distilled: bool) -> dict[str, Any]:
-    verdicts = ("confirmed", "chosen_on_validation", "confirmation_on_test", *(_SECOND if distilled else ()))
-    absent = ("graph_sparsity", "weight_sparsity", "nothing_sparser_tried", *verdicts)
+def _nothing(question: Question, *, failed: bool, others: Sequence[str]) -> dict[str, Any]:
+    more = [f"{part}_{name}" for name in others for part in ("confirmed", "confirmation_on_test")]
+    verdicts = ("confirmed", "chosen_on_validation", "confirmation_on_test")
+    absent = ("graph_sparsity", "weight_sparsity", "nothing_sparser_tried", *verdicts, *more)
     return {**asdict(question), "failed": failed, **dict.fromkeys(absent)}
 
 
@@ -65,11 +74,11 @@ def print_document(found: Values, console: Console | None = None) -> None:
     fresh = "not confirmed"
     if any(answer["confirmation_on_test"] for answer in found["answers"]):
         fresh = f"looked at again on test scores with seeds {_spelt(found['fresh_seeds'])}"
+    others = _others(found["answers"])
+    about = _TWO.format(_THREE * ("same_lr" in others)) if others else ""
     print_text(
-        _TWO
-        * any(_SECOND[0] in answer for answer in found["answers"])
-        + f"Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean ± "
-        f"standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.",
+        f"{about}Chosen on validation scores with seeds {_spelt(found['seeds'])}, {fresh}; test scores in %, mean "
+        f"± standard deviation; margin {points(found['margin'])}, level {100 * found['level']:g} %.",
         console,
     )
     console.print()
@@ -86,9 +95,8 @@ def print_document(found: Values, console: Console | None = None) -> None:
 
 def _answers(answers: Sequence[Values]) -> Table:
     headings = ("edges", "weights", "n", "ticket", "dense", "difference", "confirmed")
-    distilled = any(_SECOND[0] in answer for answer in answers)
-    second = ("dense distilled", "difference to it", "confirmed too") if distilled else ()
-    table = empty_table(*_WORDS, *headings, *second, left=_WORDS)
+    others = _others(answers)
+    table = empty_table(*_WORDS, *headings, *(part for name in others for part in _OTHERS[name]), left=_WORDS)
     for answer in answers:
         more = "≥ " if answer["nothing_sparser_tried"] else ""
         removed = [
@@ -98,7 +106,7 @@ def _answers(answers: Sequence[Values]) -> Table:
         fresh = (
             ["–"] * 4 if verdict is None else [str(verdict["n"]), *_scores(verdict), signed(verdict["difference"])]
         )
-        more_cells = _second(answer) if distilled else []
+        more_cells = [cell for name in others for cell in _other(answer, name)]
         if answer["graph_sparsity"] is None:
             removed = ["failed" if answer["failed"] else "none wins", ""]
         table.add_row(
@@ -113,13 +121,18 @@ def _answers(answers: Sequence[Values]) -> Table:
     return table
 
 
-def _second(answer: Values) -> list[str]:
-    """A distilled ticket's second opponent, which was taught as it was."""
-    verdict = answer["confirmation_on_test_distilled"]
+def _others(answers: Sequence[Values]) -> list[str]:
+    """Which opponents there are beside the plain dense network."""
+    return [name for name in _OTHERS if any(f"confirmed_{name}" in answer for answer in answers)]
+
+
+def _other(answer: Values, name: str) -> list[str]:
+    """How a distilled ticket does against another opponent."""
+    verdict = answer[f"confirmation_on_test_{name}"]
     if verdict is None:
         return ["–"] * 3
     scores = mean_and_deviation(verdict["dense_mean"], verdict["dense_std"])
-    return [scores, signed(verdict["difference"]), _YES[answer["confirmed_distilled"]]]
+    return [scores, signed(verdict["difference"]), _YES[answer[f"confirmed_{name}"]]]
 
 
 def _curve(points: Sequence[Values], key: str) -> Table:
