@@ -21,8 +21,10 @@ def ordinary_mode() -> Iterator[None]:
     check_threads_after_fork()
     with _one_at_a_time, ExitStack() as modes:
         _check_defaults()
-        modes.enter_context(torch.inference_mode(mode=False))
-        modes.enter_context(torch.enable_grad())
+        if torch.is_inference_mode_enabled():  # what is in force already need not be entered: a short answer waits
+            modes.enter_context(torch.inference_mode(mode=False))
+        if not torch.is_grad_enabled():
+            modes.enter_context(torch.enable_grad())
         modes.enter_context(_full_precision())
         for kind in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
             modes.enter_context(torch.autocast(kind, enabled=False))

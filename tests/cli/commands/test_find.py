@@ -303,3 +303,22 @@ def test_help_teaches(cli: Cli) -> None:
     assert result.code == 0
     for text in ("--graph-sparsity", "Examples", "goes on where it was", "The method's options"):
         assert text in result.out
+
+
+class TestPreference:
+    def test_what_it_chooses_is_not_given(self, find: Cli) -> None:
+        done = find("--prefer", "small", "--graph-sparsity", "0.5")
+        assert done.code == 2
+        assert "--graph-sparsity must come without --prefer" in done.err
+
+    def test_an_unknown_one_is_told(self, find: Cli) -> None:
+        done = find("--prefer", "tiny")
+        assert done.code == 2
+        assert "unknown preference (got 'tiny')" in done.err
+
+
+def test_units_are_in_settings_and_names(find: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "units"
+    done = find("--structure", "units", "--weight-sparsity", "0.75", "--out", out, "--json")
+    assert done.document["weights_kept"] == 76  # of 304: four of sixteen units, of 19 weights each
+    assert json.loads((out / "run.json").read_text())["settings"]["structure"] == "units"
