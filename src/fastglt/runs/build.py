@@ -25,8 +25,8 @@ def build_experiment(
 ) -> Experiment:
     """An experiment with the paper's budget and the method's published options for its dataset and model.
 
-    What `training`, `distill` and `options` say wins; without a task it is the one that the data is for. `arguments`
-    are the experiment's own.
+    What `training`, `distill` and `options` say wins; without a task it is the one that the data is for.
+    `arguments` are the experiment's own.
     """
     names = (arguments.get("method", ""), arguments["dataset"], arguments["model"])
     budget, chosen = with_defaults(*names, budget=training, options=options)
