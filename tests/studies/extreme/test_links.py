@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+import torch
 
 from fastglt import InputError
 from fastglt.studies.extreme.study import _require_test_nodes
@@ -15,6 +15,6 @@ def test_links_to_test_on_are_enough(tmp_path: Path) -> None:
     folder = write_collab(tmp_path / "collab")
     _require_test_nodes(Study(command="extreme", dataset=folder, methods="random"))
     _require_test_nodes(Study(command="extreme", dataset="digits", methods="random", task="link"))
-    write_split(folder, test={"edge": np.zeros((0, 2), int), "edge_neg": NEGATIVES})
+    write_split(folder, test={"edge": torch.zeros(0, 2, dtype=torch.int64), "edge_neg": NEGATIVES})
     with pytest.raises(InputError, match="needs test nodes to be confirmed on"):
         _require_test_nodes(Study(command="extreme", dataset=folder, methods="random"))
