@@ -32,7 +32,7 @@ class Named:
 
     source: Source
     about: str
-    size: tuple[int, int, int, int] | None  # nodes, undirected edges, features, classes
+    size: tuple[int, int, int, int | None] | None  # nodes, undirected edges, features, classes if it has some
     metric: str = "accuracy"
     task: str | None = None  # what it is for, if not for node classification
 
@@ -118,13 +118,13 @@ NAMED: dict[str, Named] = {
     "ogbl-collab": Named(
         source=COLLAB,
         about="OGB: authors who wrote together; who will next?",
-        size=(235868, 967632, 128, 1),
+        size=(235868, 967632, 128, None),
         metric=METRIC,
         task=TASK,
     ),
     "synthetic": Named(
         source=SyntheticGraph(),
-        about="a generated graph, such as synthetic:nodes=5000,edges=20000,homophily=0.6",
+        about="a generated graph, such as synthetic:nodes=500,edges=900",
         size=None,
     ),
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import warnings
 import zipfile
 import zlib
@@ -178,8 +179,10 @@ class OGBFiles:
             except (MemoryError, *_DAMAGED):
                 raise
             except Exception as error:  # a damaged file can fail in any way
-                reason = " ".join(str(error).split())[:200]
-                raise self.wrong(file, "must hold plain arrays", reason) from None
+                other = re.search(r"GLOBAL (\S+)", str(error))  # PyTorch's words are long, and say how to run it
+                raise self.wrong(
+                    file, "must hold plain arrays", other[1] if other else type(error).__name__
+                ) from None
         if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
             raise self.wrong(file, "must hold arrays by name", type(found).__name__)
         return {name: np.asarray(value) for name, value in found.items()}

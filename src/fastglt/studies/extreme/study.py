@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from fastglt.data import load
+from fastglt.data.loading import intended_task
 from fastglt.errors import InputError, require
 from fastglt.methods import Targets
 from fastglt.report.wording import duration
@@ -19,6 +20,7 @@ from fastglt.studies.extreme.result import ExtremeResult
 from fastglt.studies.extreme.walks import Walk
 from fastglt.studies.lists import Numbers, as_text, read_names, read_seeds
 from fastglt.studies.shared import Place, Study, StudySettings
+from fastglt.tasks import lookup
 
 
 def extreme(
@@ -122,7 +124,13 @@ def walk_of(graph: Numbers | None, weight: Numbers | None) -> Callable[[], Walk[
 def _require_test_nodes(study: Study) -> None:
     root = None if study.data_root is None else Path(study.data_root)
     found = load(str(study.dataset), root=root, split_seed=study.split_seed, directed=study.directed)
-    if not bool(found.tensors["test_mask"].any()):
+    task = study.task or intended_task(str(study.dataset))
+    if task is not None and lookup(task).of_pairs:  # a random split of edges has some to test on
+        given = "val_pos_edge_index" in found.tensors
+        tested = not given or bool(found.tensors["test_pos_edge_index"].numel())
+    else:
+        tested = bool(found.tensors["test_mask"].any())
+    if not tested:
         rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
         raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
 
