@@ -116,3 +116,28 @@ def test_a_line_shows_what_it_has() -> None:
     ]
     empty = Reproduction(name="fig0", title="nothing", lines=[Line(what="failed")])
     assert empty.lines[0].cells == ["failed", "–", "–", "–", "–"]
+
+
+def test_masks_are_compared_with_iterative_ones(scope: Scope) -> None:
+    options = {"ugs": {"round_epochs": 1, "edge_share": 0.5, "weight_share": 0.5}}
+    found = ITEMS["fig2"].make(Scope(size="quick", seeds=[0], settings={**scope.settings, "options": options}))
+    told = [line.what for line in found.lines]
+    assert told[0].startswith("cora gcn, one-shot and iterative, 10 % of edges removed")
+    assert told[-1] == "cora gcn, mean gradient of weights that one-shot pruning alone removes"
+    assert len(told) == 3 * 2 + 4
+    (picture,) = found.pictures
+    assert len(picture.spec["data"]["values"]) == 6
+    assert "of 3 sparsities (the paper: at all)" in found.sentences[0]
+
+
+def test_a_compiled_ticket_is_timed_against_three_dense_networks(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastglt.bench.infer.in_own_process", lambda job: 0)  # which knows no stand-in for Cora
+    found = ITEMS["speedup"].make(scope)
+    assert [line.what.split(" against ")[1] for line in found.lines] == [
+        "our dense network",
+        "our dense network, compiled in the same way",
+        "stock PyG's dense network",
+    ]
+    assert all(line.value.endswith("× as fast") for line in found.lines)

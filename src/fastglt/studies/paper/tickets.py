@@ -73,7 +73,7 @@ def _measured(scope: Scope, graph: str, model: str, file: Path) -> list[Line]:
     settings = scope.settings
     root = settings.get("data_root")
     dataset = load(graph, root=root)
-    source = {"dataset": graph, "root": None if root is None else str(root), "split_seed": 0, "directed": False}
+    source = {"name": graph, "root": None if root is None else str(root), "split_seed": 0, "directed": False}
     source |= {"device": "cpu", "threads": settings.get("threads", 1)}
     row = measure(Ticket.load(file), file, dataset, source, repeats=5 if scope.size == "quick" else 25)
     said = "–" if graph == SUBSTITUTE else f"{paper.SPEEDUP:g} × (mean of all)"
