@@ -118,8 +118,8 @@ def find_ticket(
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
         prunable: The names of the parameters to prune, of a PyG model (default: every weight matrix).
         distill: A teacher: the dense network is trained first, and what it says about all nodes teaches the search
-            and the ticket alone (default: none). True for the usual one; ``{"weight": 10, "temperature": 2}`` and
-            ``labels``, ``lr``, ``search``, ``nodes`` to change it; a number is its weight, and all else as in 0.1.
+            and the retrained ticket (default: none). True for the usual one; ``{"weight": 10, "temperature": 2}``
+            and ``labels``, ``lr``, ``search``, ``nodes`` to change it; a number is its weight, all else as in 0.1.
         device: cpu, cuda, ….
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.

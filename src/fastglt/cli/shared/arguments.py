@@ -137,7 +137,7 @@ Distill = Annotated[
     bool,
     typer.Option(
         "--distill",
-        help="Distilled tickets: the dense network's outputs for all nodes teach the search and the ticket alone. "
+        help="Distilled tickets: the dense network's outputs for all nodes teach search and retraining. "
         "Verdicts then have two opponents, the plain dense network and one taught in the same way.",
         rich_help_panel=LONG,
     ),
