@@ -70,6 +70,7 @@ def test_it_is_compiled_served_and_exported(found: Ticket, tmp_path: Path) -> No
     assert torch.equal(predictor.predict(), (outputs > 0).long())
     served = Prediction.of(MultiLabel, [3, 5], outputs[[3, 5]], probabilities=True)
     assert served.answers == MultiLabel.listed(predictor.predict([3, 5]))
+    assert served.probabilities is not None
     np.testing.assert_allclose(served.probabilities, outputs[[3, 5]].sigmoid(), atol=1e-5)
     fields = {"nodes": [3, 5], "labels": served.answers, "probabilities": None, "ticket": None, "version": "0"}
     model = response_model(MultiLabel, named=False)

@@ -1,5 +1,7 @@
 """Published networks, as data."""
 
+from typing import Any
+
 import pytest
 
 from fastglt.methods import Budget
@@ -34,13 +36,13 @@ def test_the_budget_is_the_papers(dataset: str) -> None:
 
 
 def test_experiments_take_it_unless_told_otherwise() -> None:
-    given = {"graph_sparsity": 0.1, "weight_sparsity": 0.2, "training": None, "options": {}}
-    found = build_experiment(dataset="ogbn-arxiv", model="resgcn", **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"graph_sparsity": 0.1, "weight_sparsity": 0.2, "training": None, "options": {}}
+    found = build_experiment(dataset="ogbn-arxiv", model="resgcn", **given)
     assert (found.hidden, found.model_options["num_layers"], found.budget.interval) == (128, 28, 3)
-    own = {"hidden": 16, "model_options": {"num_layers": 7}}
-    found = build_experiment(dataset="ogbn-arxiv", model="resgcn", **own, **given)  # type: ignore[arg-type]
+    own: dict[str, Any] = {"hidden": 16, "model_options": {"num_layers": 7}}
+    found = build_experiment(dataset="ogbn-arxiv", model="resgcn", **own, **given)
     assert (found.hidden, found.model_options["num_layers"], found.model_options["norm"]) == (16, 7, "batch")
-    plain = build_experiment(dataset="cora", model="gcn", **given)  # type: ignore[arg-type]
+    plain = build_experiment(dataset="cora", model="gcn", **given)
     assert (plain.hidden, plain.model_options) == (512, {})
 
 

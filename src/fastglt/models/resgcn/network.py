@@ -62,7 +62,8 @@ class GENLayer(nn.Module):
     ) -> Tensor:
         count = len(self.weights)
         weights, biases, learnt = parameters[:count], parameters[count : 2 * count], parameters[2 * count :]
-        edge, z = (), h
+        edge: tuple[Tensor, ...] = ()
+        z = h
         if self.weight_edges is not None:
             edge, learnt = learnt[:2], learnt[2:]
         if self.norm is not None:
@@ -80,7 +81,8 @@ def _aggregated(hop: Hop, values: Tensor, z: Tensor, edge: tuple[Tensor, ...], t
     if not edge:
         return softmax_aggregate(hop.csr, values, z, t)
     assert hop.edge_rows is not None, "it was checked"
-    return edge_softmax_aggregate(hop.csr, values, z, hop.edge_rows.table, hop.entry_row, *edge, t)
+    weight, bias = edge
+    return edge_softmax_aggregate(hop.csr, values, z, hop.edge_rows.table, hop.entry_row, weight, bias, t)
 
 
 def normalise(norm: nn.Module, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
