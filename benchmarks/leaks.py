@@ -41,7 +41,9 @@ def main() -> None:
     print(f"{given.dataset}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {int((~kept).sum()):,} pruned")
     tell_softmax(graph, kept, x, t)
     tell_layers(graph.num_edges, given.graph_sparsity, given.layers)
-    print(f"self-loops: {graph.num_nodes:,} more to prune, if they count: {share(graph.num_nodes, graph.num_edges)}")
+    print(
+        f"self-loops: {graph.num_nodes:,} more to prune, if they count: {share(graph.num_nodes, graph.num_edges)}"
+    )
 
 
 def tell_softmax(graph: Graph, kept: Tensor, x: Tensor, t: Tensor) -> None:
