@@ -58,9 +58,7 @@ def test_a_process_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
         returncode, stdout, stderr = 1, "", "Traceback …\nMemoryError: it takes about 99 GiB\n"
 
     monkeypatch.setattr("fastglt.bench.scale.subprocess.run", lambda *_arguments, **_options: Done)
-    with pytest.raises(
-        MachineError, match=r"2,000 edges could not .* \(MemoryError: it takes about 99 GiB\)"
-    ):
+    with pytest.raises(MachineError, match=r"2,000 edges could not .* \(MemoryError: it takes about 99 GiB\)"):
         scale.measure(Size(edges=2000))
 
 
