@@ -5,7 +5,7 @@ import pytest
 
 from fastglt.bench import scale
 from fastglt.bench.scale import Size, read_sizes, run
-from fastglt.errors import InputError
+from fastglt.errors import InputError, MachineError
 
 
 def test_a_size_is_measured() -> None:
@@ -57,10 +57,8 @@ def test_a_process_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     class Done:
         returncode, stdout, stderr = 1, "", "Traceback …\nMemoryError: it takes about 99 GiB\n"
 
-    monkeypatch.setattr(scale.subprocess, "run", lambda *_arguments, **_options: Done)
-    with pytest.raises(
-        scale.MachineError, match=r"2,000 edges could not .* \(MemoryError: it takes about 99 GiB\)"
-    ):
+    monkeypatch.setattr("fastglt.bench.scale.subprocess.run", lambda *_arguments, **_options: Done)
+    with pytest.raises(MachineError, match=r"2,000 edges could not .* \(MemoryError: it takes about 99 GiB\)"):
         scale.measure(Size(edges=2000))
 
 

@@ -83,7 +83,6 @@ def test_fetching_ahead_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         sum(out.square().sum() for out in outputs).backward()  # type: ignore[union-attr]
         found.append([*outputs, values.grad, x.grad])
-    assert _numba._ahead(x) == _numba._AHEAD
     for near, far_away in zip(*found, strict=True):
         assert near is not None
         assert torch.equal(near, far_away)

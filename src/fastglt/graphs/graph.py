@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -80,11 +80,12 @@ class Graph:
         tidy: tuple[Tensor, Tensor] | None = None,
     ) -> "Graph":
         """The columns may be known to be tidy; then they are taken as they are, and not copied."""
-        order, columns = slice(None), edge_index
+        columns, order, place = edge_index, cast("Tensor | slice", slice(None)), None
         if tidy is None:
             loop = edge_index[0] == edge_index[1]
             order = torch.cat([true_indices(~loop), true_indices(loop)])
             columns = edge_index[:, order].contiguous()
+            place = order if bool((order.diff() < 0).any()) else None
         edges, column_edge = tidy or numbered_columns(columns, num_nodes, directed=directed)
         return Graph(
             num_nodes=num_nodes,
@@ -95,7 +96,7 @@ class Graph:
             edge_attr=None if edge_attr is None else edge_attr.detach()[order],
             edge_weight=None if edge_weight is None else edge_weight.detach()[order],
             edge_fields={name: value.detach()[order] for name, value in (edge_fields or {}).items()},
-            place=order if isinstance(order, Tensor) and bool((order.diff() < 0).any()) else None,
+            place=place,
         )
 
     @staticmethod

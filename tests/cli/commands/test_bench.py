@@ -305,3 +305,18 @@ def test_scale_measures_each_size_once(cli: Cli, monkeypatch: pytest.MonkeyPatch
     table = cli(*rows, "--edges", "2e3").out
     assert "750.00" in table, "microseconds for each edge"
     assert cli(*rows, "--edges", "few").code == 2
+
+
+def test_options_of_a_model_are_measured_with(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def measure(experiment: Any, **_options: Any) -> dict[str, str]:
+        asked.append(experiment.prepare().network)
+        return {"dataset": "x", "model": "resgcn"}
+
+    monkeypatch.setattr("fastglt.bench.train.measure", measure)
+    chosen = ("--model", "resgcn", "--model-option", "num_layers=3")
+    result = cli("bench", "train", "--dataset", TINY, *chosen, *QUICK, "--json")
+    assert result.code == 0, result.err
+    assert asked[0].num_layers == 3
+    assert result.document["settings"]["model_option"] == ["num_layers=3"]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastglt.cli.shared.arguments import RUN, STORE, AsJson, DataRoot, Quiet, Store, Wide
+from fastglt.cli.shared.arguments import RUN, STORE, AsJson, DataRoot, ModelOptions, Quiet, Store, Wide
+from fastglt.cli.shared.options import model_options
 from fastglt.errors import unknown_name
 from fastglt.report.tables import say
 from fastglt.studies.lists import read_names
@@ -59,10 +60,15 @@ class Pairs:
         str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.", rich_help_panel=RUN)
     ] = "auto"
     data_root: DataRoot = None
+    model_option: ModelOptions = None
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides a measurement beside the pair itself."""
+        """What decides a measurement beside the pair itself; a model's options only if there are any."""
+        return {**self._shared, **({"model_option": list(self.model_option)} if self.model_option else {})}
+
+    @property
+    def _shared(self) -> dict[str, Any]:
         names = ("graph_sparsity", "weight_sparsity", "hidden", "seed", "directed")
         return {name: getattr(self, name) for name in names}
 
@@ -84,13 +90,19 @@ class Pairs:
         """Every pair of a dataset and a model."""
         from fastglt.runs.build import build_experiment
 
-        machine: dict[str, Any] = {
+        common: dict[str, Any] = {
+            **self._shared,
             "threads": self.threads,
             "device": self.chosen_device,
             "data_root": self.data_root,
         }
+        options = {
+            model: model_options(model, self.model_option or []) for model in read_names("models", self.models)
+        }
         return [
-            build_experiment(dataset=dataset, model=model, training=budget, options={}, **self.settings, **machine)
+            build_experiment(
+                dataset=dataset, model=model, training=budget, options={}, model_options=options[model], **common
+            )
             for dataset in read_names("datasets", "digits" if self.datasets is None else self.datasets)
             for model in read_names("models", self.models)
         ]
