@@ -29,7 +29,10 @@ def test_found_judged_and_refused(find: Cli, cli: Cli, tmp_path: Path) -> None:
     again = cli(*ask, "--json")
     assert "4 of 4 trainings were in" in again.err
     assert again.document == document
-    assert "hidden nodes, with all their edges" in cli(*ask).out
+    assert "hidden nodes, with all their edges" in cli(*ask, "--inductive", "0.15").out
+    other = cli(*ask, "--inductive", "0.2")
+    assert other.code == 2
+    assert "hidden from its search" in " ".join(other.err.split())
     assert cli("show", tmp_path / "run", "--cost").code == 0
     refused = cli("predict", tmp_path / "run")
     assert refused.code == 2
