@@ -2,6 +2,7 @@
 
     python benchmarks/teacher.py alone --datasets cora citeseer pubmed --seeds 2
     python benchmarks/teacher.py search --datasets cora --tickets w99 w99-oneshot --seeds 3
+    python benchmarks/teacher.py masks --datasets cora
     python benchmarks/teacher.py alone --searched untaught --ways untaught "untaught, decay × density" --tickets w98
     python benchmarks/teacher.py table
 
@@ -200,6 +201,31 @@ def execute(given: argparse.Namespace) -> None:
             print(json.dumps({"job": job, "epoch": result.best.epoch, **scores}), file=out, flush=True)
 
 
+def masks(given: argparse.Namespace) -> None:
+    """Which words are read by the weights that stage 1 would keep at 99 %, by how strongly it is taught."""
+    print(
+        "| graph, teacher's weight | pushed up by half of the most | words kept | nodes with such a word, median |"
+    )
+    print("|---|---|---|---|")
+    for dataset in given.datasets:
+        bench = Bench(dataset, given.model, 512, given.first_seed)
+        task, network = bench.prepared.task, bench.prepared.network
+        method = make("oneshot", targets=Targets(graph_sparsity=0.0, weight_sparsity=0.99), budget=bench.budget)
+        nodes_with = torch.bincount(task.x.csr.indices.long(), minlength=task.x.num_features)
+        for way in ("untaught", "1", "100"):
+            training = Training(network, task, bench.budget.recipe, seed=0, teacher=bench.teacher(WAYS[way]))
+            method.begin(training)
+            for _ in range(bench.budget.oneshot_epochs):
+                training.run_epoch(method)
+            soft = [mask.detach() for mask in training.soft_weight_masks.values()]
+            every = torch.cat([part.flatten() for part in soft])
+            up = float((every - 1 > (every.max() - 1) / 2).float().mean())
+            border = every.kthvalue(round(0.99 * every.numel())).values
+            kept = (soft[0] > border).sum(1)  # of each word
+            median = nodes_with.repeat_interleave(kept).median()
+            print(f"| {dataset}, {way} | {100 * up:.1f} % | {int((kept > 0).sum())} | {int(median)} |", flush=True)
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -233,7 +259,7 @@ def _score(values: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["alone", "search", "table"])
+    parser.add_argument("what", choices=["alone", "search", "masks", "table"])
     parser.add_argument("--datasets", nargs="+", default=["cora"])
     parser.add_argument("--model", default="gcn")
     parser.add_argument("--tickets", nargs="+", default=["e90", "u16-e90", "w98", "e75", "dense"], choices=TICKETS)
@@ -244,6 +270,9 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/teacher.jsonl"))
     given = parser.parse_args()
+    if given.what == "masks":
+        masks(given)
+        return
     if given.what != "table":
         execute(given)
     table(given.out)
