@@ -86,6 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "studies": {*_LEARNING, "tickets", "report", "runs", "judge", "data"},
     "deploy": {*_LEARNING, "tickets"},
     "serve": {"kernels", "tasks", "data", "deploy"},
+    "pages": {*_LEARNING, "tickets", "analysis", "data", "report", "runs", "judge", "studies"},
     "bench": {*_LEARNING, "tickets", "data", "deploy", "runs"},
 }
 EVERYBODYS = {"errors", "system"}

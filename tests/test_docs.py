@@ -127,7 +127,7 @@ def test_lowest_versions_are_those_of_pyproject() -> None:
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
     wanted = [
         *project["dependencies"],
-        *(one for extra in ("onnx", "serve") for one in project["optional-dependencies"][extra]),
+        *(one for extra in ("onnx", "report", "serve") for one in project["optional-dependencies"][extra]),
     ]
     bounds = {name.lower(): low for name, low in (re.findall(r"([\w-]+)>=([\d.]+)", one)[0] for one in wanted)}
     pins = re.findall(r"^([\w-]+)==([\d.]+)$", (DOCS.parent / "constraints-lowest.txt").read_text(), re.MULTILINE)

@@ -2,9 +2,8 @@
 
 import json
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from fastglt.methods import Budget, Targets
 from fastglt.models import BACKBONES, make, register
 from fastglt.runs.experiment import Experiment
 from fastglt.tasks import NodeClassification
+from tests.extending.conftest import Commands
 from tests.helpers import drop, house, randn
 from tests.models.references import randomise
 from tests.toy_data import CLASSES, FEATURES, NODES, QUICK, toy_data
@@ -237,22 +237,20 @@ def test_one_that_is_not_registered_is_refused_before_anything_is_trained(tmp_pa
         BACKBONES["sage"] = known
 
 
-class Elsewhere:
-    """A folder with the one file, and commands that run there in processes of their own."""
+@pytest.fixture
+def run(commands: Commands, tmp_path: Path) -> Callable[..., Any]:
+    """Commands in a folder with the one file, and what they print: a document, or what is wrong."""
+    shutil.copy(FILE, tmp_path / "my_sage.py")
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        shutil.copy(FILE, folder / "my_sage.py")
+    def run_one(*words: str, fails: bool = False) -> Any:
+        done = commands(*words)
+        assert bool(done.code) == fails, done.err
+        return done.err if fails else json.loads(done.out)
 
-    def __call__(self, *arguments: str, fails: bool = False) -> Any:
-        command = [sys.executable, "-m", "fastglt", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
-        assert bool(done.returncode) == fails, done.stderr
-        return done.stderr if fails else json.loads(done.stdout)
+    return run_one
 
 
-def test_compare_takes_it_by_where_it_lives(tmp_path: Path) -> None:
-    run = Elsewhere(tmp_path)
+def test_compare_takes_it_by_where_it_lives(run: Callable[..., Any], tmp_path: Path) -> None:
     asked = ["--model", "my_sage:SAGE", "--model-option", "num_layers=2", "--methods", "random,oneshot"]
     found = run("compare", *asked, "--seeds", "0-1", "--jobs", "2", *SHORT.split(), *QUIET)
     assert (found["model"], found["failures"]) == ("sage", [])
@@ -263,16 +261,14 @@ def test_compare_takes_it_by_where_it_lives(tmp_path: Path) -> None:
     assert (settings["model"]["num_layers"], len(settings["model_code"])) == (2, 64)
 
 
-def test_compare_takes_it_by_its_name_once_it_is_known(tmp_path: Path) -> None:
+def test_compare_takes_it_by_its_name_once_it_is_known(run: Callable[..., Any]) -> None:
     """Its runs are made in processes of their own, which have to find the class too."""
-    run = Elsewhere(tmp_path)
     asked = ["--use", "my_sage:SAGE", "compare", "--model", "sage", "--methods", "random", "--seeds", "0"]
     found = run(*asked, "--jobs", "1", *SHORT.split(), *QUIET)
     assert (found["model"], found["failures"], len(found["cells"])) == ("sage", [], 1)
 
 
-def test_commands_read_its_ticket_once_they_know_it(tmp_path: Path) -> None:
-    run = Elsewhere(tmp_path)
+def test_commands_read_its_ticket_once_they_know_it(run: Callable[..., Any]) -> None:
     found = run("find", "--model", "my_sage:SAGE", "--out", "found", *SHORT.split(), *QUIET)
     assert found["macs_ticket"] < found["macs_dense"]
     assert "fastglt --use module:Class" in run("show", "found", "--json", fails=True)

@@ -1,8 +1,6 @@
 """A task from outside goes everywhere: find, evaluate, compare, save and load, compile, predict, serve."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from torch_geometric.nn import GraphSAGE
 import fastglt
 from fastglt import Budget, InputError, Ticket
 from tests.extending import regression
+from tests.extending.conftest import Commands
 from tests.extending.regression import NodeRegression, example, r2
 
 BUDGET = Budget(oneshot_epochs=10, denoise_epochs=60, interval=10, lr=0.03)
@@ -102,37 +101,33 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    script = Path(sys.executable).with_name("fastglt")
-    return subprocess.run([script, *words], cwd=folder, capture_output=True, text=True, check=False)
+@pytest.mark.usefixtures("folder")
+def test_the_command_line_takes_it_all_the_way(commands: Commands) -> None:
+    def run(*words: str) -> str:
+        done = commands(*words)
+        assert done.code == 0, done.err
+        return done.out
 
-
-def run(folder: Path, *words: str) -> str:
-    done = start(folder, *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_the_command_line_takes_it_all_the_way(folder: Path) -> None:
     same = ("--dataset", "graph.npz", "--task", PLACE, *SHORT)
-    found = json.loads(run(folder, "find", *same, "--out", "run", "--threads", "1", "--quiet", "--json"))
+    found = json.loads(run("find", *same, "--out", "run", "--threads", "1", "--quiet", "--json"))
     assert (found["metric"], found["task"]) == ("r2", PLACE)
     graph = ("--dataset", "graph.npz")
     use = ("--use", PLACE)
-    refused = start(folder, "evaluate", "run", *graph)
-    assert (refused.returncode, "`fastglt --use module:Class …` makes it known" in refused.stderr) == (2, True)
-    verdict = json.loads(run(folder, *use, "evaluate", "run", *graph, "--seeds", "0-1", "--quiet", "--json"))
+    refused = commands("evaluate", "run", *graph)
+    assert (refused.code, "`fastglt --use module:Class …` makes it known" in refused.err) == (2, True)
+    verdict = json.loads(run(*use, "evaluate", "run", *graph, "--seeds", "0-1", "--quiet", "--json"))
     assert (verdict["metric"], verdict["n"]) == ("r2", 2)
-    rows = json.loads(run(folder, *use, "predict", "run", *graph, "--nodes", "0,3", "--json"))
+    rows = json.loads(run(*use, "predict", "run", *graph, "--nodes", "0,3", "--json"))
     assert [list(row) for row in rows["predictions"]] == [["node", "value"]] * 2
     assert rows["values"] == 1
-    table = run(folder, "compare", *same, "--methods", "fastglt,random", "--seeds", "0-1", "--jobs", "1", "--quiet")
+    table = run("compare", *same, "--methods", "fastglt,random", "--seeds", "0-1", "--jobs", "1", "--quiet")
     assert "R²" in table or "r2" in table
     assert "fastglt" in table
     assert "random" in table
 
 
-def test_numbers_are_not_taken_for_classes(folder: Path) -> None:
-    done = start(folder, "find", "--dataset", "graph.npz")
-    assert done.returncode == 2
-    assert "data.y must hold one integer label per node (got torch.float32)" in done.stderr
+@pytest.mark.usefixtures("folder")
+def test_numbers_are_not_taken_for_classes(commands: Commands) -> None:
+    done = commands("find", "--dataset", "graph.npz")
+    assert done.code == 2
+    assert "data.y must hold one integer label per node (got torch.float32)" in done.err

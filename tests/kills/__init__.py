@@ -2,3 +2,5 @@
 
 `python -m tests.kills` is the long run; a few kills are a test of every test run.
 """
+
+GRAPH = "synthetic:nodes=300,edges=900,features=32,classes=4"  # small, and there without a long import

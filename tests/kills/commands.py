@@ -4,7 +4,8 @@ import contextlib
 import os
 import shutil
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.kills.picture import differences, picture
 from tests.kills.processes import ENOUGH, Victim
 
 _STARTS = 60  # of one chain, at most
+_NEW = 0.1  # of all starts are processes of their own; the others have imported everything before
 # What a kill may wait for: a phase that ends, the ticket, the metrics, the store; and not to wait for anything.
 _EVENTS = ("*.done", "*/ticket.safetensors", "*/metrics.json", "*/history.csv", "*.sqlite*", "*.part")
 
@@ -27,12 +29,13 @@ class Command:
     folder: Path  # of all its folders
     spread: float = 0.4  # seconds, at most, from the first file that is written to the kill
     helpers: bool = False  # it starts processes, which are killed as well
+    variables: Mapping[str, str] = field(default_factory=dict)  # of its environment
 
     @cached_property
     def undisturbed(self) -> dict[str, Any]:
         """What it leaves if nobody kills it."""
         place = self._place("undisturbed")
-        victim = Victim(self.words, place)
+        victim = Victim(self.words, place, variables=self.variables)
         try:
             code = victim.process.wait(ENOUGH)
             assert code == 0, victim.said[1]
@@ -44,7 +47,8 @@ class Command:
         """Start it until it ends, with at most so many kills; how many there were, and what was wrong then."""
         place, done = self._place(name), 0
         for _ in range(_STARTS):
-            victim = Victim(self.words, place)
+            forked = self.words[0] == "-m" and rng.random() > _NEW
+            victim = Victim(self.words, place, variables=self.variables, forked=forked)
             try:
                 now = self._disturb(victim, place, kills - done, rng)
                 done += now
@@ -80,7 +84,7 @@ class Command:
         alive, own = victim.alive, victim.process.pid
         others = [number for number in alive if number != own]
         deed = rng.random()
-        return [own] if not others or deed < 0.3 else alive if deed < 0.5 else [rng.choice(others)]
+        return [own] if not others or deed < 0.2 else alive if deed < 0.35 else [rng.choice(others)]
 
     def _wait(self, victim: Victim, place: Path, rng: Random) -> bool:
         """Until it is time for a kill; whether there is still somebody to be killed."""

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from tests.kills.processes import ENOUGH, Victim
 
-_NEW = {"new_nodes": {"features": {"indices": [[3, 9]], "values": [[1.0, 0.5]]}, "edges": [[1797, 4]]}}
-_QUESTIONS: tuple[Any, ...] = ({"nodes": [0, 1, 1796]}, {"nodes": list(range(0, 1797, 7))}, _NEW)
+_NEW = {"new_nodes": {"features": {"indices": [[3, 9]], "values": [[1.0, 0.5]]}, "edges": [[300, 4]]}}
+_QUESTIONS: tuple[Any, ...] = ({"nodes": [0, 1, 299]}, {"nodes": list(range(0, 300, 7))}, _NEW)
 _LOST = (OSError, http.client.HTTPException)  # what a client sees of a kill
 
 
@@ -29,14 +29,14 @@ class Service:
     @cached_property
     def undisturbed(self) -> list[Any]:
         """Its answers if nobody kills it."""
-        with self._started(0) as (_, port):
+        with self._started(0, forked=False) as (_, port):
             return [_ask(port, question) for question in _QUESTIONS]
 
     def chain(self, name: str, kills: int, rng: Random) -> tuple[int, list[str]]:
         """Kill it so many times, on the same port; how many there were, and which answers were other ones."""
         expected, port, flaws = self.undisturbed, 0, list[str]()
         for done in range(min(kills, 10)):
-            with self._started(port) as (victim, port):
+            with self._started(port, forked=done > 0) as (victim, port):
                 first = [_ask(port, question) for question in _QUESTIONS]
                 threads = [threading.Thread(target=_insist, args=(port, expected, flaws)) for _ in range(3)]
                 for thread in threads:
@@ -45,17 +45,17 @@ class Service:
                 victim.kill()
                 for thread in threads:
                     thread.join()
-                if first != expected or flaws or victim.said[1]:
+                if first != expected or flaws or _complaints(victim.said[1]):
                     return done + 1, [*flaws, f"{first!r:.600} {victim.said[1][-600:]}"]
-        with self._started(port) as (_, port):
+        with self._started(port, forked=False) as (_, port):
             same = [_ask(port, question) for question in _QUESTIONS] == expected
         return min(kills, 10), [] if same else ["the last answers differ"]
 
     @contextlib.contextmanager
-    def _started(self, port: int) -> Any:
+    def _started(self, port: int, *, forked: bool) -> Any:
         self.folder.mkdir(parents=True, exist_ok=True)
         words = ("-m", "fastglt", "serve", str(self.ticket), "--port", str(port), "--threads", "1")
-        victim = Victim(words, self.folder)
+        victim = Victim(words, self.folder, forked=forked)
         try:
             deadline = time.monotonic() + ENOUGH
             while " at http://" not in victim.said[0]:
@@ -65,6 +65,12 @@ class Service:
             yield victim, urlsplit(victim.said[0].split(" at ")[1].split()[0]).port
         finally:
             victim.close()
+
+
+def _complaints(said: str) -> list[str]:
+    """What it said itself; Python's tracker of semaphores warns of every process that was killed."""
+    theirs = ("resource_tracker", "warnings.warn(")
+    return [line for line in said.splitlines() if not any(word in line for word in theirs)]
 
 
 def _ask(port: int, question: Any) -> Any:

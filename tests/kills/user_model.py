@@ -13,6 +13,7 @@ from fastglt.system.quiet import quiet_import
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.find import find
 from fastglt.tickets.networks import as_network
+from tests.kills import GRAPH
 
 with quiet_import():
     from torch_geometric.nn import GraphSAGE
@@ -22,8 +23,8 @@ def main(path: Path) -> None:
     """Search, retrain, write the ticket; a finished folder is left as it is."""
     set_threads(1)
     torch.manual_seed(0)
-    data = load("digits").data
-    model = GraphSAGE(data.num_features, 16, num_layers=2, out_channels=10, dropout=0.5)
+    data = load(GRAPH).data
+    model = GraphSAGE(data.num_features, 16, num_layers=2, out_channels=4, dropout=0.5)
     task = NodeClassification.from_data(data)
     budget = Budget(oneshot_epochs=10, denoise_epochs=40, interval=5, lr=0.01)
     method = make("fastglt", targets=Targets(graph_sparsity=0.2, weight_sparsity=0.8), budget=budget)

@@ -19,8 +19,9 @@ from fastglt.methods import FastGLT, Forest
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.edge_trials import try_rules
 from fastglt.methods.parts.forests import edge_standing
-from fastglt.methods.parts.ranking import edge_agreement, edge_cosine
+from fastglt.methods.parts.ranking import edge_cosine
 from fastglt.models import GCN
+from fastglt.tasks.base import edge_agreement
 from fastglt.tickets.find import find
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training, train

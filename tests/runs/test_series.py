@@ -55,7 +55,7 @@ def test_warnings_are_told_anyhow_and_nothing_is_obeyed(tmp_path: Path, capfd: p
 
     lines: list[str] = []
     series(tmp_path, engine=Warned, tell=lines.append).run([experiment()])
-    assert lines[1:] == [r"dense seed 0: failed: \x1b[2J; 1 left"]
+    assert lines[1:] == [r"dense seed 0: failed: \x1b[2J; 1 left, about 1 s"]
     assert capfd.readouterr().err == "warning: dense seed 0: one\\x1b\nwarning: dense seed 0: two\n"
 
 
@@ -91,7 +91,7 @@ def test_checkpoints_that_a_kill_has_left_beside_a_result_go(tmp_path: Path) -> 
     assert not (runs[0].folder / "checkpoint").exists()
 
 
-def test_what_is_finished_or_in_the_store_is_taken(tmp_path: Path) -> None:
+def test_what_is_finished_or_in_the_store_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also from the folder of another series, which is told."""
     first, _ = series(tmp_path).run([experiment()])
     rows = len(Store(tmp_path / "store.sqlite").rows())
@@ -102,8 +102,12 @@ def test_what_is_finished_or_in_the_store_is_taken(tmp_path: Path) -> None:
     assert [outcome.place for outcome in elsewhere] == [str(run.folder) for run in first]
     assert [outcome.metrics for outcome in elsewhere] == [outcome.metrics for outcome in outcomes]
     assert lines[0] == "2 of 2 runs are finished already"
-    assert lines[1].startswith(f"2 of 2 runs are reused from the store '{tmp_path / 'store.sqlite'}'")
+    reused = f"2 of 2 runs are reused from the store '{tmp_path / 'store.sqlite'}'"
+    assert lines[1] == reused
     assert (len(lines), len(Store(tmp_path / "store.sqlite").rows())) == (2, rows)
+    monkeypatch.setattr("fastglt.runs.series.revision", lambda: "another")
+    series(tmp_path, tell=lines.append, out=tmp_path / "other").run([experiment()])
+    assert lines[2] == f"{reused}, 2 of them made by another, or a changed, revision of fastglt"
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

@@ -176,3 +176,14 @@ def test_it_lives_in_the_environment_it_is_given(monkeypatch: pytest.MonkeyPatch
 def test_an_experiment_survives_json() -> None:
     given = experiment("fastglt", options={"ramp": 1.0}, data_root=Path("/data"))
     assert Experiment.from_json(json.loads(json.dumps(given.to_json()))) == given
+
+
+def test_a_process_whose_command_has_given_it_up_ends_without_a_word(
+    tmp_path: Path, stop_pipe: Connection, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The server of processes was killed as it had just started this one: its log is gone by now."""
+    (dense, _) = runs_of(tmp_path, experiment("fastglt"))
+    with pytest.raises(SystemExit) as ended:
+        worker.main(job(dense), stop_pipe, str(tmp_path / "gone.txt"))
+    assert ended.value.code == STOPPED
+    assert capfd.readouterr() == ("", "")

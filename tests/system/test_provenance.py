@@ -1,6 +1,7 @@
 """Which code, on which machine."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -38,7 +39,12 @@ def test_the_revision_is_the_commit_with_a_mark_for_changes(checkout: Path) -> N
     (checkout / "notes").touch()
     assert revision() == commit
     (checkout / "provenance.py").write_text("second\n")
-    assert revision() == f"{commit}-dirty"
+    changed = revision()
+    assert changed is not None
+    assert re.fullmatch(rf"{commit}-dirty-[0-9a-f]{{12}}", changed)
+    assert revision() == changed
+    (checkout / "provenance.py").write_bytes(b"third, \xff\n")
+    assert revision() not in (commit, changed)
 
 
 def test_a_copy_in_somebody_elses_checkout_has_no_revision(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,7 @@ def test_a_forged_file_is_refused_with_a_reason(ticket: Ticket) -> None:
     content = encode(ticket)
     same(decode(rewritten(content), "t", initial_file=NOWHERE), ticket)
     forgeries: list[tuple[dict[str, Any], str]] = [
-        ({"format": 2}, r"must have ticket format 1 \(got 2\)"),
+        ({"format": 3}, r"must have ticket format 1 or 2 \(got 3\)"),
         ({"seed": None}, "lacks seed"),
         ({"checksum": None}, "lacks checksum"),
         ({"edges": 10**15}, "a mask of .* bits expected"),

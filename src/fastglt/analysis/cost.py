@@ -3,7 +3,7 @@
 `macs` is what is really needed: products with the features' zeros and the pruned weights left out, messages along
 kept edges and from each node to itself, attention. `macs_paper` is what the paper's tables count: dense products
 times the share of kept weights; for GAT also the attention of the kept edges. Additions alone, activations, exp
-and dropout (which is off) are not counted.
+and dropout (which is off) are not counted. A decoder answers for as many pairs as the whole graph has edges.
 
 `bytes` is what has to be read and written if every operation reads each operand and writes each result once, in
 single precision. A graph is in compressed rows (8 bytes a row, 4 a column number, 4 a coefficient of each head),
@@ -105,7 +105,7 @@ class _Counter:
     """Counts each kind of operation on one graph."""
 
     def __init__(self, network: Network, task: Task, masks: Masks) -> None:
-        self.nodes = task.graph.num_nodes
+        self.nodes, self.pairs = task.graph.num_nodes, task.graph.num_edges
         directions = 1 if task.graph.directed else 2
         self.messages = masks.edges.count * directions
         self.entries = self.messages + self.nodes  # of the sparse matrix: everybody hears itself
@@ -140,8 +140,13 @@ class _Counter:
         mask = self.kept[operation.weight]
         used = self.users(operation)
         macs = int((used * mask.kept.cpu().sum(1)).sum())
-        moved = self.input_bytes(operation) + _FLOAT * self.nodes * mask.shape[1]
-        return macs, self.nodes * mask.count, moved
+        rows = self.rows(operation)
+        moved = self.input_bytes(operation) + _FLOAT * rows * mask.shape[1]
+        return macs, rows * mask.count, moved
+
+    def rows(self, operation: Linear) -> int:
+        """How many rows a product has."""
+        return self.pairs if operation.per_pair else self.nodes
 
     def aggregation(self, operation: Aggregation) -> tuple[int, int, int]:
         """A multiplication for each number of each message."""
@@ -172,13 +177,13 @@ class _Counter:
         return min(by_output, by_weight) + self.entries * heads, paper, moved
 
     def users(self, operation: Linear) -> Tensor:
-        """How many nodes have a number other than zero in each row of the weight matrix."""
+        """How many nodes, or pairs, have a number other than zero in each row of the weight matrix."""
         if operation.on_features:
             return torch.bincount(self.x.csr.indices, minlength=self.x.num_features).cpu()
-        return torch.full((self.kept[operation.weight].shape[0],), self.nodes)
+        return torch.full((self.kept[operation.weight].shape[0],), self.rows(operation))
 
     def input_bytes(self, operation: Linear) -> int:
         """What the input of a product takes."""
         if operation.on_features and self.x.is_sparse:
             return _POINTER * (self.nodes + 1) + (_FLOAT + _COLUMN) * self.x.num_nonzero
-        return _FLOAT * self.nodes * self.kept[operation.weight].shape[0]
+        return _FLOAT * self.rows(operation) * self.kept[operation.weight].shape[0]

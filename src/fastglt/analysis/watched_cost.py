@@ -36,7 +36,7 @@ def watch(network: Network, task: Task, masks: Masks) -> tuple[CostRow, ...]:
     hooks = watcher.hooks()
     try:
         with own_random_state(task.device), torch.no_grad(), use_table(_DENSE), use_backend("plain"), watcher:
-            network.eval()(Features(task.x.dense), graph)
+            network.eval()(Features(task.x.dense), graph, None, task.edge_targets)
     finally:
         network.train(was_training)
         for hook in hooks:

@@ -17,6 +17,7 @@ from fastglt.bench.stock import FORMS, adjacency
 from fastglt.data import Dataset
 from fastglt.deploy.compiling import compile_for, compile_network
 from fastglt.deploy.predictor import Predictor
+from fastglt.errors import InputError
 from fastglt.models import build
 from fastglt.models.twins import build_twin
 from fastglt.tickets.ticket import Ticket
@@ -33,7 +34,10 @@ def measure(
     compiled as the ticket is (the rest is what pruning gives), and PyG's, the faster of its two ways to hold a
     graph. `source` tells a process of its own how to load the dataset.
     """
-    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"]).to(source["device"])
+    if ticket.task.of_pairs:
+        raise InputError(f"inference is measured for nodes (got a ticket of the task '{ticket.task.name}')")
+    metric, options = ticket.config["metric"], ticket.task_options
+    task = ticket.task.from_tensors(dataset.tensors, metric=metric, **options).to(source["device"])
     note("compiling")
     predictor = compile_for(ticket, task.graph, task.x)
     dense = build(dict(ticket.model)).to(source["device"]).eval()

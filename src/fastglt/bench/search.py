@@ -38,7 +38,7 @@ class Timed:
         # a task of its own: what one run finds out about the graph must not save time in another
         task = (
             type(prepared.task)
-            .from_data(prepared.dataset.data, metric=prepared.task.metric)
+            .from_data(prepared.dataset.data, metric=prepared.task.metric, **prepared.task.options)
             .to(prepared.task.device)
         )
         self._prepared, self._method, self._task = prepared, method, task

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +24,9 @@ from fastglt.cli.commands import (
     find,
     methods,
     models,
+    plot,
     predict,
+    report,
     runs,
     serve,
     show,
@@ -58,6 +61,8 @@ _add("extreme", extreme.extreme, extreme.EXAMPLES)
 _add("methods", methods.methods, methods.EXAMPLES)
 _add("models", models.models, models.EXAMPLES)
 _add("runs", runs.runs, runs.EXAMPLES)
+_add("report", report.report, report.EXAMPLES)
+_add("plot", plot.plot, plot.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
@@ -116,7 +121,7 @@ def main() -> None:
     try:
         refuse_numba_settings()
         with warnings.catch_warnings():
-            warnings.showwarning = _tell
+            warnings.showwarning = partial(_tell, set())
             app()
     except FastGLTError as error:
         _fail(str(error), error.exit_code)
@@ -143,10 +148,12 @@ def _fail_of_machine(error: Exception) -> None:
 _show = warnings.showwarning
 
 
-def _tell(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-    """A warning of ours as one line, without the place in the code that it comes from."""
+def _tell(told: set[str], message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+    """A warning of ours as one line, once, without the places in the code that it comes from."""
     if category.__module__.startswith("fastglt."):
-        warn(str(message))
+        if str(message) not in told:
+            warn(str(message))
+        told.add(str(message))
     else:
         _show(message, category, *place, **options)
 

@@ -1,4 +1,4 @@
-"""The user's own graph: one numpy archive, or two CSV files."""
+"""The user's own graph: one numpy archive, two CSV files, or a set in OGB's layout."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ from fastglt.data.base import (
     SplitMasks,
     random_split,
     seeded_split,
+    sorted_distinct,
 )
 from fastglt.data.csv_files import read_csv
+from fastglt.data.named import NAMED
 from fastglt.data.npz_file import read_npz
+from fastglt.data.ogb import read_node_set, split_recipe
+from fastglt.data.ogb_files import OGBFiles
+from fastglt.data.ogb_links import read_link_set
 from fastglt.data.weighted import tidy_file_edges
 from fastglt.errors import InputError
 
@@ -26,11 +31,25 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
     """The graph at a path.
 
     The path is `graph.npz`, `edges.csv` with `nodes.csv` beside it, a folder that holds those two,
-    or `edges.csv+nodes.csv`, which names both. Repeated edges are merged; their weights must be equal.
+    or `edges.csv+nodes.csv`, which names both; or a folder or zip in OGB's layout, with `:species` behind it if
+    these are to be features. Repeated edges are merged; their weights must be equal.
     """
+    plain, recipe = split_recipe(name)
+    path = Path(plain).expanduser()
+    files = OGBFiles.at(path)
+    if files is not None and files.kind == "links":
+        if recipe or directed:
+            got = "directed" if directed else f":{recipe}"
+            raise InputError(f"{path}: the links of a set in OGB's layout go both ways (got {got}); leave it out")
+        known_as = path.resolve().stem
+        return read_link_set(files).dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as)
+    if files is not None:
+        parts = read_node_set(files, recipe=recipe, directed=directed)
+        known_as = f"{path.resolve().stem}{':' if recipe else ''}{recipe}"
+        return parts.dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as, metric=_metric(parts))
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
-    given = np.unique(graph.source * len(graph.labels) + graph.target).size
+    given = sorted_distinct(graph.source * len(graph.labels) + graph.target).size
     parts = Parts(
         x=graph.features,
         y=graph.labels,
@@ -39,7 +58,11 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         edge_weight=weights,
         reversed_edges=edges.shape[1] - given,
     )
-    return parts.dataset(name=known_as, metric="accuracy", names=graph.names)
+    return parts.dataset(name=known_as, metric=_metric(parts), names=graph.names)
+
+
+def _metric(parts: Parts) -> str:
+    return "accuracy" if parts.y.ndim == 1 else "roc_auc"
 
 
 def _split(labels: Ints | Floats, seed: int) -> SplitMasks:
@@ -63,5 +86,5 @@ def _read(name: str) -> tuple[str, FileGraph]:
         return path.name, read_npz(path)
     raise InputError(
         f"{path}: a graph must be a .npz file, a .csv file or a folder with edges.csv and nodes.csv "
-        f"(got {path.suffix or 'no extension'}); save it as one of these"
+        f"(got {path.suffix or 'no extension'}); save it as one of these, or name a folder or zip in OGB's layout"
     )

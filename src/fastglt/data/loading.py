@@ -7,7 +7,10 @@ from pathlib import Path
 
 from fastglt.data.base import Dataset
 from fastglt.data.files import load_file
-from fastglt.data.named import NAMED, data_root
+from fastglt.data.named import NAMED, data_root, known_name
+from fastglt.data.ogb import split_recipe
+from fastglt.data.ogb_files import OGBFiles
+from fastglt.data.ogb_links import TASK
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
 from fastglt.system.process import is_out_of_memory
@@ -42,19 +45,29 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
         source = SyntheticGraph.parse(recipe)
         parts = source.parts(root, split_seed)
         return parts.dataset(name=str(source), metric="accuracy")
-    if name.lower() in NAMED:  # a folder of the same name is reached as ./name
-        named = NAMED[name.lower()]
-        parts = named.source.parts(root, split_seed)
-        return parts.dataset(name=name.lower(), metric=named.metric)
+    known = known_name(name)
+    if known is not None:  # a folder of the same name is reached as ./name
+        named = NAMED[known]
+        return named.source.parts(root, split_seed).dataset(name=known, metric=named.metric)
     if is_path(name):
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)
 
 
+def intended_task(name: str) -> str | None:
+    """The task that a dataset is for, as far as its name or the names of its files tell; nothing is read."""
+    known = known_name(name.strip())
+    if known is not None:
+        return NAMED[known].task
+    files = OGBFiles.at(Path(split_recipe(name.strip())[0]).expanduser()) if is_path(name.strip()) else None
+    return TASK if files is not None and files.kind == "links" else None
+
+
 def is_path(name: str) -> bool:
     """Whether a name stands for a user's file or folder, and for no graph with a name or a recipe."""
-    if name.lower() in NAMED or name.partition(":")[0].lower() == "synthetic":
+    if known_name(name) is not None or name.partition(":")[0].lower() == "synthetic":
         return False
+    name, _ = split_recipe(name)
     separators = [sep for sep in (os.sep, os.altsep) if sep]
-    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv"))
+    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv", ".zip"))
     return looks_like_one or os.path.exists(name)

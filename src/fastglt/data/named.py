@@ -10,6 +10,8 @@ from typing import Protocol
 from fastglt.data.archives import gnn_benchmark, tolokers
 from fastglt.data.base import Parts
 from fastglt.data.digits import Digits
+from fastglt.data.ogb import ARXIV, PROTEINS, PROTEINS_AND_SPECIES, SUBSTITUTE
+from fastglt.data.ogb_links import COLLAB, METRIC, TASK, LinkParts
 from fastglt.data.planetoid import planetoid
 from fastglt.data.synthetic import SyntheticGraph
 
@@ -20,7 +22,7 @@ class Source(Protocol):
     def where(self, root: Path | None) -> str:
         """Whether it is at hand, in a few words and without loading it."""
 
-    def parts(self, root: Path | None, split_seed: int) -> Parts:
+    def parts(self, root: Path | None, split_seed: int) -> Parts | LinkParts:
         """Its arrays."""
 
 
@@ -32,6 +34,7 @@ class Named:
     about: str
     size: tuple[int, int, int, int] | None  # nodes, undirected edges, features, classes
     metric: str = "accuracy"
+    task: str | None = None  # what it is for, if not for node classification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,7 @@ class CatalogueRow:
     features: int | None
     classes: int | None
     metric: str
-    where: str  # "built in", "in <root>", "in cache" or "would be downloaded"
+    where: str  # "built in", "in <root>", "in cache", "would be downloaded" or "not at hand"
 
 
 NAMED: dict[str, Named] = {
@@ -95,12 +98,46 @@ NAMED: dict[str, Named] = {
         size=(11758, 519000, 10, 2),
         metric="roc_auc",
     ),
+    "ogbn-arxiv": Named(
+        source=ARXIV,
+        about="OGB: arXiv's computer-science papers and their citations, split by year",
+        size=(169343, 1157799, 128, 40),
+    ),
+    "ogbn-proteins": Named(
+        source=PROTEINS,
+        about="OGB: proteins that work together; which of 112 functions has each?",
+        size=(132534, 39561252, 8, 112),
+        metric="roc_auc",
+    ),
+    "ogbn-proteins:species": Named(
+        source=PROTEINS_AND_SPECIES,
+        about="the same with each protein's species as features",
+        size=(132534, 39561252, 16, 112),
+        metric="roc_auc",
+    ),
+    "ogbl-collab": Named(
+        source=COLLAB,
+        about="OGB: authors who wrote together; who will next?",
+        size=(235868, 967632, 128, 1),
+        metric=METRIC,
+        task=TASK,
+    ),
     "synthetic": Named(
         source=SyntheticGraph(),
         about="a generated graph, such as synthetic:nodes=5000,edges=20000,homophily=0.6",
         size=None,
     ),
 }
+
+
+def known_name(name: str) -> str | None:
+    """The name in `NAMED` that a name stands for, which may tell of substitute features; None if it is none.
+
+    >>> known_name("Cora"), known_name("ogbn-arxiv's graph, substitute features"), known_name("my/graph.npz")
+    ('cora', 'ogbn-arxiv', None)
+    """
+    plain = name.lower().removesuffix(SUBSTITUTE)
+    return plain if plain in NAMED else None
 
 
 def data_root(root: Path | str | None) -> Path | None:

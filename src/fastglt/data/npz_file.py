@@ -113,9 +113,16 @@ def _features(path: Path, x: Array) -> Floats:
 
 
 def _labels(path: Path, y: Array) -> Ints | Floats:
-    """Whole numbers for classes, or real ones for a task that predicts such; the task decides what it takes."""
+    """Whole numbers for classes, or real ones for a task that predicts such; the task decides what it takes.
+
+    Several columns are labels of which each is there or not.
+    """
+    if y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "iufb":
+        return y.astype(np.float32)
     if y.ndim != 1:
-        raise InputError(f"{path}: y must have shape [nodes] (got {_shape(y)}); give one class per node")
+        raise InputError(
+            f"{path}: y must have shape [nodes], or [nodes, labels] (got {_shape(y)}); give one class per node"
+        )
     if y.dtype.kind == "f":
         return y.astype(np.float32)
     if y.dtype.kind not in "iu":

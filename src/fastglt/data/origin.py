@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.data.loading import is_path
+from fastglt.data.ogb import split_recipe
+from fastglt.data.ogb_files import OGBFiles
 from fastglt.errors import InputError
 
 _MOST = 2  # files of a graph
@@ -25,22 +27,26 @@ class Origin:
 
     named: tuple[Path, ...]  # as the user did, but absolute
     directed: bool
+    recipe: str = ""  # what follows a path's colon
     digests: tuple[str, ...] = ()  # of the files' contents when they were read, where that is known
 
     @classmethod
     def of(cls, dataset: str, *, directed: bool) -> Origin | None:
         """Of what a user named; None for a graph that has a name or a recipe."""
-        name = dataset.strip()
-        if not is_path(name):
+        if not is_path(dataset.strip()):
             return None
+        name, recipe = split_recipe(dataset.strip())
         first, plus, second = name.partition(".csv+")
         parts = (f"{first}.csv", second) if plus and not Path(name).expanduser().exists() else (name,)
-        return cls(named=tuple(Path(part).expanduser().absolute() for part in parts), directed=directed)
+        named = tuple(Path(part).expanduser().absolute() for part in parts)
+        return cls(named=named, directed=directed, recipe=recipe)
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All that is read."""
         first, *second = self.named
+        if first.is_dir() and (files := OGBFiles.at(first)) is not None:
+            return tuple(first / name for name in sorted(files.names) if name.startswith(("raw/", "split/")))
         if first.is_dir():
             return first / "edges.csv", first / "nodes.csv"
         if first.suffix.lower() == ".csv":
@@ -51,16 +57,20 @@ class Origin:
         """For run.json: each path as seen from the run's folder, which may move along, and from the root."""
         here = folder.absolute()
         paths = [{"from_here": os.path.relpath(path, here), "path": str(path)} for path in self.named]
-        return {"paths": paths, "sha256": [_digest(file) for file in self.files], "directed": self.directed}
+        digests = [_digest(file) for file in self.files]
+        recipe = {"recipe": self.recipe} if self.recipe else {}
+        return {"paths": paths, "sha256": digests, "directed": self.directed, **recipe}
 
     @classmethod
     def read(cls, record: Any, folder: Path) -> Origin:
         """The inverse of `record`, with paths as they are now; ValueError for what no run has written."""
         paths, found, directed = (record[name] for name in ("paths", "sha256", "directed"))
+        recipe = record.get("recipe", "")
         fits = isinstance(paths, list) and 1 <= len(paths) <= _MOST and isinstance(directed, bool)
         if not (fits and isinstance(found, list) and all(isinstance(one, str) for one in found)):
             raise ValueError("a graph's files expected")
-        return cls(named=tuple(_present(path, folder) for path in paths), directed=directed, digests=tuple(found))
+        named = tuple(_present(path, folder) for path in paths)
+        return cls(named=named, directed=directed, recipe=str(recipe), digests=tuple(found))
 
     @property
     def dataset(self) -> str:
@@ -71,7 +81,7 @@ class Origin:
         for file, digest in zip(self.files, self.digests, strict=False):
             if _digest(file) != digest:
                 raise InputError(f"'{file}' has changed since the ticket was found; {_REMEDY} to use it as it is")
-        return "+".join(map(str, self.named))
+        return "+".join(map(str, self.named)) + (f":{self.recipe}" if self.recipe else "")
 
 
 def _digest(file: Path) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fastglt.data.base import Bools, Ints
+from fastglt.data.base import Bools, Ints, sorted_distinct
 
 Weights = npt.NDArray[np.float64]
 
@@ -69,8 +69,9 @@ def distinct_pairs(rng: np.random.Generator, blocks: Blocks, count: int, *, insi
     found = np.empty(0, dtype=np.int64)
     while found.size < count:
         lacking = count - found.size
-        fresh = np.unique(blocks.draw(rng, lacking + lacking // 8 + 16, inside=inside))
-        fresh = np.setdiff1d(fresh, found, assume_unique=True)
+        fresh = sorted_distinct(blocks.draw(rng, lacking + lacking // 8 + 16, inside=inside))
+        if found.size:
+            fresh = np.setdiff1d(fresh, found, assume_unique=True)
         found = np.concatenate([found, rng.permutation(fresh)[:lacking]])
         # Hubs soon have all their pairs: evener propensities each round let the rest come in.
         blocks = replace(blocks, propensity=np.sqrt(blocks.propensity))

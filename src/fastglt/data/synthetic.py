@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +18,14 @@ from fastglt.data.base import Floats, Ints, Parts, seeded_split, tidy_edges
 from fastglt.data.pairs import Blocks, distinct_pairs
 from fastglt.errors import InputError, unknown_name
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 TAIL = 1.6  # of the propensities: degrees then fall off as a power law of exponent 2.6
 FAVOURITES = 0.2  # share of the words that a class favours
 COMMON, FAVOURED = 0.05, 0.15  # how often a word occurs, by whether the node's class favours it
+_MANY_NUMBERS = 2**24  # of features, from which on zeros are not written out
+_AT_A_TIME = 2**22  # of them
 EDGES_PER_NODE = 4  # where the user does not say
 LIMITS = {
     "nodes": (6, 10**9),
@@ -103,8 +109,11 @@ class SyntheticGraph:
             for inside, wanted, room in zip((True, False), self._wanted(), self._room(), strict=True)
         ]
         keys = np.concatenate(pairs)
+        del pairs
         place = rng.permutation(self.nodes)  # so that a node's number does not give its class away
-        edges = tidy_edges(place[keys // self.nodes], place[keys % self.nodes], nodes=self.nodes)
+        low, high = np.divmod(keys, self.nodes)
+        del keys
+        edges = tidy_edges(place[low], place[high], nodes=self.nodes)
         labels = np.empty(self.nodes, dtype=np.int64)
         labels[place] = blocks.labels
         masks = seeded_split(labels, split_seed)
@@ -112,7 +121,7 @@ class SyntheticGraph:
 
     def _check_memory(self) -> None:
         """Say no before the machine does: an overcommitting system kills instead of refusing."""
-        needed = 13 * self.nodes * self.features + 150 * self.edges + 100 * self.nodes
+        needed = 4 * self.nodes * self.features + 100 * self.edges + 100 * self.nodes
         present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if needed > present:
             raise MemoryError(f"it takes about {needed / 2**30:.0f} GiB, and there are {present / 2**30:.0f}")
@@ -132,13 +141,29 @@ class SyntheticGraph:
         within = (self.classes - larger) * (size * (size - 1) // 2) + larger * (size * (size + 1) // 2)
         return within, self.nodes * (self.nodes - 1) // 2 - within
 
-    def _words(self, rng: np.random.Generator, labels: Ints) -> Floats:
+    def _words(self, rng: np.random.Generator, labels: Ints) -> Floats | csr_array:
+        """A bag of words for each node, its numbers summing to one; of many nodes without the zeros."""
         favoured = rng.random((self.classes, self.features)).argsort(axis=1) < FAVOURITES * self.features
         chance = np.where(favoured, FAVOURED, COMMON).astype(np.float32)
+        if self.nodes * self.features >= _MANY_NUMBERS:
+            return self._stored_words(rng, chance, labels)
         drawn = rng.random((self.nodes, self.features), dtype=np.float32) < chance[labels]
         words: Floats = drawn.astype(np.float32)
         words /= np.maximum(words.sum(axis=1, keepdims=True), 1)
         return words
+
+    def _stored_words(self, rng: np.random.Generator, chance: Floats, labels: Ints) -> csr_array:
+        """The same words from the same random numbers, some nodes at a time."""
+        from scipy.sparse import csr_array
+
+        counts, columns = [np.zeros(1, dtype=np.int64)], []
+        for some in np.array_split(labels, -(-self.nodes * self.features // _AT_A_TIME)):
+            drawn = rng.random((len(some), self.features), dtype=np.float32) < chance[some]
+            counts.append(np.count_nonzero(drawn, axis=1))
+            columns.append(np.nonzero(drawn)[1].astype(np.int32))
+        each = np.concatenate(counts)
+        values = np.repeat(np.float32(1) / np.maximum(each[1:], 1).astype(np.float32), each[1:])
+        return csr_array((values, np.concatenate(columns), each.cumsum()), (self.nodes, self.features))
 
 
 def _wrong(key: str, rule: str, got: object) -> InputError:

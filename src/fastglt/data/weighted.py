@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,25 +20,42 @@ def tidy_file_edges(graph: FileGraph, *, directed: bool, path: str) -> tuple[Int
     direction unless directed, must have the same weight each time.
     """
     nodes = len(graph.labels)
-    edges = tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True)
     if graph.weights is None:
-        return edges, None
-    source, target, weights = graph.source, graph.target, graph.weights
+        return tidy_edges(graph.source, graph.target, nodes=nodes, directed=directed, keep_loops=True), None
+    edges, first, clash = merged(graph.source, graph.target, graph.weights, nodes=nodes, directed=directed)
+    if clash is not None:
+        raise _unequal(graph, graph.weights, path, *clash, directed=directed)
+    with np.errstate(over="ignore"):  # too large becomes inf, which is refused later by name
+        return edges, graph.weights[first].astype(np.float32)
+
+
+def merged(
+    source: Ints, target: Ints, values: npt.NDArray[Any], *, nodes: int, directed: bool
+) -> tuple[Ints, Ints, tuple[int, int] | None]:
+    """Sorted distinct edges, both ways unless directed; where each is listed first; two listings that differ.
+
+    `values` has a number, or a row of them, for each listing.
+
+    >>> edges, first, clash = merged(np.array([1, 0]), np.array([0, 1]), np.array([5, 6]), nodes=2, directed=False)
+    >>> edges.tolist(), first.tolist(), clash
+    ([[0, 1], [1, 0]], [1, 0], (0, 1))
+    """
+    listed = len(source)
     if not directed:
         source, target = np.concatenate([source, target]), np.concatenate([target, source])
-        weights = np.concatenate([weights, weights])
-    _, first, which = np.unique(source * nodes + target, return_index=True, return_inverse=True)
-    other = np.flatnonzero(weights[first][which] != weights)
-    if other.size:
-        both = (int(first[which[other[0]]]), int(other[0]))
-        raise _unequal(graph, graph.weights, path, *both, directed=directed)
-    with np.errstate(over="ignore"):  # too large becomes inf, which is refused later by name
-        return edges, weights[first].astype(np.float32)
+    keys, first, which = np.unique(source * nodes + target, return_index=True, return_inverse=True)
+    first %= max(1, listed)  # beyond the last are those of the other direction
+    here = np.arange(len(source)) % max(1, listed)
+    repeats = np.flatnonzero(first[which] != here)
+    differ = values[first[which[repeats]]] != values[here[repeats]]
+    other = repeats[differ if differ.ndim == 1 else differ.any(1)]
+    clash = (int(first[which[other[0]]]), int(here[other[0]])) if other.size else None
+    return np.stack([keys // nodes, keys % nodes]), first, clash
 
 
 def _unequal(graph: FileGraph, weights: Weights, path: str, *places: int, directed: bool) -> InputError:
-    """Two listings of an edge; places beyond the last are those of its other direction."""
-    first, second = sorted(place % len(weights) for place in places)
+    """Two listings of an edge."""
+    first, second = sorted(places)
     ends = (int(graph.source[first]), int(graph.target[first]))
     names = ends if graph.names is None else [graph.names.nodes[end] for end in ends]
     hint = "keep one of them" if directed else "keep one of them, or say --directed (directed=True)"

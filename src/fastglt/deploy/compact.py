@@ -107,7 +107,7 @@ class Sparse(Compact):
 
 
 class OnFeatures(Sparse):
-    """The same, written out for each product: of rows that are the data's own, only what is not zero is read."""
+    """`Sparse`, written out for each product: of rows that are the data's own, only what is not zero is read."""
 
     def _product(self, x: Tensor) -> Tensor:
         features, matrix = _features.get(), self.weight.t()

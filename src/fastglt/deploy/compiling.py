@@ -54,7 +54,8 @@ def compile_ticket(
         device: cpu, cuda, ….
     """
     check_kind(data)
-    x, graph = Features(features_of(data).clone()), Graph.from_data(data, directed=ticket.directed)
+    x = Features(features_of(data).clone())
+    graph = Graph.from_data(ticket.message_data(data), directed=ticket.directed)
     return compile_for(
         ticket,
         graph.to(device),
@@ -82,7 +83,7 @@ def compile_for(
     other_graph: bool = False,
     labels: Mapping[str, Tensor] | None = None,
 ) -> Predictor:
-    """The same for a graph and features that are prepared already; `labels` is what an export hands on."""
+    """`compile_ticket` for a graph and features that are prepared already; `labels` is what an export hands on."""
     _check_features(ticket, x)
     ticket.check_graph(graph, x, other_graph=other_graph)
     network, masks = restore_trained(ticket, model)
@@ -100,7 +101,7 @@ def compile_network(
     *,
     layout: str | Sequence[str] = "fastest",
 ) -> Predictor:
-    """The same for a network with its weights as they are, pruned or not; it is the predictor's from here on."""
+    """A network with its weights as they are, pruned or not, as a predictor, whose own it is from here on."""
     score = None if score is None else score.to(x.device)
     found = Predictor(network=network, graph=graph, x=x, score=score, program=network.program())
     if found.program is None:
@@ -131,7 +132,7 @@ def _layouts(
 
 
 def _linear_layouts(found: Predictor, layout: str | Sequence[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """The same for the linear layers of a network without a program, which are compact from here on."""
+    """`_layouts` for the linear layers of a network without a program, which are compact from here on."""
     layout = "whole" if layout == WHOLE_ROWS else layout  # without trials, for any network
     count = len(plain_layers(found.network.public))
     names = (layout,) * count if isinstance(layout, str) else _checked(layout, count)

@@ -1,4 +1,4 @@
-"""A compiled ticket: class scores for nodes of its graph, for new features, for nodes that came later."""
+"""A compiled ticket: outputs for nodes of its graph or pairs of them, for new features, for later nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +18,13 @@ from fastglt.graphs.graph import Graph
 from fastglt.graphs.inputs import check_edges
 from fastglt.graphs.messages import Hop
 from fastglt.models.base import Network
+from fastglt.models.links import LinkNetwork
 from fastglt.models.programs import Finish, Program
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.process import is_out_of_memory
 from fastglt.tasks import NodeClassification, Task
+
+_TRIED = 1000  # pairs of each kind that an export is compared by
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,15 +47,30 @@ class Predictor:
 
     @ordinary_mode()
     @torch.no_grad()
-    def logits(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
+    def logits(self, nodes: Tensor | Sequence[int] | Sequence[Sequence[int]] | None = None) -> Tensor:
         """Class scores, one row for each node that is asked for (None: for all).
 
-        For a few nodes only their neighbourhood is touched; a user's model runs on its whole graph.
+        For a few nodes only their neighbourhood is touched; a user's model runs on its whole graph. Of a ticket for
+        links pairs are asked for, a row of two nodes each, and None gives the rows of all nodes that they are
+        decoded from.
         """
-        chosen = None if nodes is None else self._check(nodes)
+        if nodes is None or not isinstance(self.network, LinkNetwork):
+            return self._of_nodes(None if nodes is None else self.check(nodes))
+        asked, place = torch.unique(self.check(nodes, pairs=True), return_inverse=True)
+        return self.decode(self._of_nodes(asked), place)
+
+    @torch.no_grad()
+    def decode(self, rows: Tensor, pairs: Tensor) -> Tensor:
+        """The outputs for pairs, of a ticket for links, from nodes' rows: those of `logits()`, or some of them."""
+        assert isinstance(self.network, LinkNetwork), "only links are decoded"
+        return self.network.decoder(rows, pairs)  # type: ignore[no-any-return]
+
+    def _of_nodes(self, chosen: Tensor | None) -> Tensor:
+        """What the network gives for some nodes (None: for all), before any decoder."""
         if self.program is None:
+            encoder = self.network.encoder if isinstance(self.network, LinkNetwork) else self.network
             with known(self.x), _its_own_errors():
-                return self.network(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
+                return encoder(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
         if chosen is None:
             return self._finish([rows.product for rows in self._rows])
         hops = self.hops(chosen)
@@ -62,18 +80,29 @@ class Predictor:
 
     __call__ = logits
 
-    def predict(self, nodes: Tensor | Sequence[int] | None = None) -> Tensor:
-        """What is predicted for each node that is asked for: its class."""
+    def predict(self, nodes: Tensor | Sequence[int] | Sequence[Sequence[int]] | None = None) -> Tensor:
+        """What is predicted for each node, or pair, that is asked for: its class."""
+        if nodes is None and self.task.of_pairs:
+            raise InputError("pairs must be named, a row of two nodes each (got none)")
         return self.task.decide(self.logits(nodes))
 
+    @property
+    def some_pairs(self) -> Tensor | None:
+        """A few pairs to try a ticket for links out on, edges and others; None if it is for nodes."""
+        if not self.task.of_pairs:
+            return None
+        edges = self.graph.edges.T[:_TRIED]
+        nodes = torch.arange(min(_TRIED, self.graph.num_nodes), device=edges.device)
+        return torch.cat([edges, torch.stack([nodes, nodes.flip(0)], 1)])
+
     def with_features(self, x: ArrayLike) -> "Predictor":
-        """The same with other features for its nodes."""
+        """This predictor with other features for its nodes."""
         new = Features(self._as_features(x, self.graph.num_nodes))
         rows = None if self.program is None else tuple(restore(rows, new) for rows in self._rows)
         return replace(self, x=new, rows=rows)
 
     def with_nodes(self, x: ArrayLike, edge_index: ArrayLike) -> "Predictor":
-        """The same with more nodes: their features, and edges that have at least one of them.
+        """This predictor with more nodes: their features, and edges that have at least one of them.
 
         They are numbered on from the nodes that are there. Their edges are kept, with a score of 1, and each counts
         once; one column for each is enough in an undirected graph.
@@ -135,10 +164,17 @@ class Predictor:
         assert self.program is not None
         return self.program.prepare(self.hops(None), self.score)
 
-    def _check(self, nodes: Tensor | Sequence[int]) -> Tensor:
+    def check(self, nodes: Any, *, pairs: bool = False) -> Tensor:
+        """Node ids, or pairs of them, as a tensor of its own; what are none is refused."""
         chosen = torch.as_tensor(nodes, device=self.graph.edges.device)
-        if chosen.dim() != 1 or (chosen.numel() and chosen.dtype not in (torch.int64, torch.int32)):
-            raise InputError(f"nodes must be whole numbers in a row (got {chosen.dtype}, {tuple(chosen.shape)})")
+        shaped = chosen.shape[1:] == (2,) if pairs else chosen.dim() == 1
+        if not shaped or (chosen.numel() and chosen.dtype not in (torch.int64, torch.int32)):
+            rule = (
+                "pairs must be whole numbers, a row of two each"
+                if pairs
+                else "nodes must be whole numbers in a row"
+            )
+            raise InputError(f"{rule} (got {chosen.dtype}, {tuple(chosen.shape)})")
         wrong = chosen[(chosen < 0) | (chosen >= self.graph.num_nodes)]
         if wrong.numel():
             raise InputError(f"nodes must lie in 0 … {self.graph.num_nodes - 1} (got {int(wrong[0])})")

@@ -16,9 +16,11 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
-from fastglt.graphs.inputs import check_edges, is_symmetric, more_fields, warn_of_few_one_way
+from fastglt.graphs.columns import counted_columns, is_symmetric, numbered_columns
+from fastglt.graphs.inputs import check_edges, more_fields, warn_of_few_one_way
 from fastglt.graphs.messages import Hop, every_message, renumbered
 from fastglt.kernels import true_indices
+from fastglt.kernels.csr import LARGE
 from fastglt.masks import Mask
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Graph:
     directed: bool
     edges: Tensor  # int64 [2, edges], distinct and sorted; source < target when undirected
     edge_index: Tensor  # int64 [2, columns], the self-loops last
-    column_edge: Tensor  # int64 [columns], the edge of each column; a self-loop has the number of edges
+    column_edge: Tensor  # [columns], the edge of each column; a self-loop has the number of edges
     edge_attr: Tensor | None = None  # [columns, ...]
     edge_weight: Tensor | None = None  # [columns]
     edge_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # what else the data has of columns
@@ -61,9 +63,10 @@ class Graph:
     ) -> "Graph":
         """Prepare a graph; `directed=None` finds out by looking for each column's reverse."""
         check_edges(edge_index, num_nodes, edge_attr=edge_attr, edge_weight=edge_weight)
+        tidy = None if directed else counted_columns(edge_index, num_nodes)
         if directed is None:
-            directed = not is_symmetric(edge_index, num_nodes)
-        return Graph._prepare(edge_index, num_nodes, directed, edge_attr, edge_weight)
+            directed = tidy is None and not is_symmetric(edge_index, num_nodes)
+        return Graph._prepare(edge_index, num_nodes, directed, edge_attr, edge_weight, tidy=tidy)
 
     @staticmethod
     def _prepare(
@@ -73,24 +76,25 @@ class Graph:
         edge_attr: Tensor | None,
         edge_weight: Tensor | None,
         edge_fields: Mapping[str, Tensor] | None = None,
+        tidy: tuple[Tensor, Tensor] | None = None,
     ) -> "Graph":
-        loop = edge_index[0] == edge_index[1]
-        order = torch.argsort(loop.int(), stable=True)
-        columns = edge_index[:, order].contiguous()
-        source, target = columns[:, : columns.shape[1] - int(loop.sum())]
-        low, high = (source, target) if directed else (torch.minimum(source, target), torch.maximum(source, target))
-        keys, edge_of = torch.unique(low * num_nodes + high, return_inverse=True)
-        loops = columns.new_full((int(loop.sum()),), keys.numel())
+        """The columns may be known to be tidy; then they are taken as they are, and not copied."""
+        order, columns = slice(None), edge_index
+        if tidy is None:
+            loop = edge_index[0] == edge_index[1]
+            order = torch.cat([true_indices(~loop), true_indices(loop)])
+            columns = edge_index[:, order].contiguous()
+        edges, column_edge = tidy or numbered_columns(columns, num_nodes, directed=directed)
         return Graph(
             num_nodes=num_nodes,
             directed=directed,
-            edges=torch.stack([keys // num_nodes, keys % num_nodes]),
+            edges=edges,
             edge_index=columns,
-            column_edge=torch.cat([edge_of, loops]),
+            column_edge=column_edge,
             edge_attr=None if edge_attr is None else edge_attr.detach()[order],
             edge_weight=None if edge_weight is None else edge_weight.detach()[order],
             edge_fields={name: value.detach()[order] for name, value in (edge_fields or {}).items()},
-            place=order if bool((order.diff() < 0).any()) else None,
+            place=order if isinstance(order, Tensor) and bool((order.diff() < 0).any()) else None,
         )
 
     @staticmethod
@@ -113,7 +117,7 @@ class Graph:
         if directed is None:
             directed = not data.is_undirected()
             if directed:
-                warn_of_few_one_way(edge_index, num_nodes)
+                warn_of_few_one_way(edge_index, num_nodes, data.edge_attr)
         found = Graph._prepare(edge_index, num_nodes, directed, **values, edge_fields=edge_fields)
         return replace(found, node_fields=node_fields, withheld=withheld)
 
@@ -121,6 +125,11 @@ class Graph:
     def num_edges(self) -> int:
         """How many edges a mask decides on."""
         return self.edges.shape[1]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether memory counts for more than a few per cent of time."""
+        return self.num_edges >= LARGE
 
     @cached_property
     def loops(self) -> Tensor:
@@ -225,7 +234,8 @@ class Graph:
             return tuple(pruned[id(hop)] for hop in before)
         if nodes is None:
             return (self._whole,) * depth
-        nearly_all = _NEARLY_ALL * self.num_nodes if depth > 2 else self.num_nodes + 1
+        shared = depth > 2 or self.is_large
+        nearly_all = _NEARLY_ALL * self.num_nodes if shared else self.num_nodes + 1
         found = [self._whole.restricted_to(nodes, nearly_all)]
         while len(found) < depth:
             receivers = found[0].senders
@@ -256,5 +266,7 @@ class Graph:
 
 
 _REMEMBERED = 8  # sets of nodes whose hops are kept
-_NEARLY_ALL = 0.75  # the share of nodes from which on a deep network has all of them send: its hops are then one
+_NEARLY_ALL = (
+    0.75  # the share of nodes from which on all send if a network is deep or a graph large: hops are then one
+)
 _Hops = tuple[Tensor | None, tuple[Hop, ...]]  # the nodes that were asked for, and one hop per layer

@@ -7,7 +7,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fastglt.kernels import CSR, true_indices, weigh
+from fastglt.kernels import CSR, backend, true_indices, weigh
+from fastglt.kernels.csr import LARGE
+from fastglt.kernels.patterns import count_messages
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -19,7 +21,7 @@ class Hop:
     """
 
     csr: CSR  # receivers × senders
-    entry_edge: Tensor  # int64 [entries], the edge of each entry; a self-loop has the number of edges
+    entry_edge: Tensor  # [entries], the edge of each entry; a self-loop has the number of edges
     degree: Tensor  # int64 [nodes], how many messages each node of the graph receives, one from itself included
     receivers: Tensor | None = None  # node ids of the rows; None: every node
     senders: Tensor | None = None  # node ids of the columns, ascending; None: every node
@@ -44,7 +46,7 @@ class Hop:
         scale = self.degree.float().rsqrt()
         rows = scale if self.receivers is None else scale.index_select(0, self.receivers)
         columns = scale if self.senders is None else scale.index_select(0, self.senders)
-        return rows.index_select(0, self.csr.rows) * columns.index_select(0, self.csr.indices)
+        return self.csr.of_rows(rows).mul_(columns.index_select(0, self.csr.indices))
 
     @cached_property
     def is_loop(self) -> Tensor:
@@ -103,13 +105,22 @@ def renumbered(kept: Tensor) -> Tensor:
     [0, -1, 1, 2]
     """
     every = torch.cat([kept, kept.new_ones(1)])
-    return (every.cumsum(0) - 1).masked_fill_(~every, -1)
+    return every.cumsum(0, dtype=numbers_type(kept.numel())).sub_(1).masked_fill_(~every, -1)
+
+
+def numbers_type(edges: int) -> torch.dtype:
+    """What so many edges are numbered with: of a large graph the half of what is usual."""
+    return torch.int32 if LARGE <= edges < 2**31 else torch.int64
 
 
 def every_message(edges: Tensor, looped: Tensor, *, directed: bool) -> Hop:
     """Every node receives from every neighbour and from itself."""
     source, target = edges
     num_nodes = looped.numel()
+    if edges.shape[1] >= LARGE and edges.device.type == "cpu" and backend() != "plain":
+        csr, edge_of = count_messages(edges, num_nodes, both_ways=not directed)
+        edge_of = edge_of.to(numbers_type(edges.shape[1]))
+        return Hop(csr=csr, entry_edge=edge_of, degree=csr.row_counts, looped=looped)
     loops = torch.arange(num_nodes, device=edges.device)
     ids = torch.arange(edges.shape[1], device=edges.device)
     rows = [target, loops] if directed else [target, source, loops]

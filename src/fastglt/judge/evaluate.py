@@ -173,6 +173,7 @@ class Contest:
         return {
             **self.task.digests,
             "metric": self.task.metric,
+            **({"task_options": self.task.options} if self.task.options else {}),
             **identity,
             "model": shape,
             "initial": state_hash(start.state_dict()),
@@ -295,7 +296,8 @@ def evaluate(
     if not isinstance(seeds, Iterable):
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     metric = metric or ticket.config["metric"]
-    task = ticket.task.from_data(data, metric=metric, directed=ticket.directed).to(device)
+    options = ticket.task_options
+    task = ticket.task.from_data(data, metric=metric, directed=ticket.directed, **options).to(device)
     said = ticket.config.get("inductive")
     hidden = None if said is None else hide(task, said["share"], seed=said["split_seed"])
     task = task if hidden is None else hidden.seen

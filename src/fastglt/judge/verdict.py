@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from fastglt.judge.paired import PairedTest, power, seeds_for_power
 from fastglt.report.wording import OPPONENTS, OUTCOMES, mean_and_deviation, points, signed
 from fastglt.system.container import nan_as_null
 from fastglt.tickets.phases import DENSE
+
+if TYPE_CHECKING:
+    from fastglt.report.charts import Picture
 
 ENOUGH_POWER = 0.8
 
@@ -172,6 +175,17 @@ class Verdict:
                 }
             )
         )
+
+    def plot(self) -> "Picture":
+        """A picture of ticket minus dense, seed by seed, with the interval of the mean and the margin."""
+        from fastglt.judge.showing import picture
+
+        return picture(self)
+
+    def _repr_html_(self) -> str:
+        from fastglt.judge.showing import as_html
+
+        return as_html(self)
 
     def __str__(self) -> str:
         scores = {self._dense: self.dense_scores, "ticket": self.ticket_scores}

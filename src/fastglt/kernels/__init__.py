@@ -223,7 +223,8 @@ def _load(name: str) -> ModuleType:
     return _torch if name == "torch" else _plain
 
 
-def _for(kernel: str, dense: Tensor) -> Any:
+def _chosen_backend(kernel: str, dense: Tensor) -> Any:
+    """The back end that the table has for a kernel and the columns of a dense matrix."""
     return _backend_for(dense, table().choose(kernel, dense.shape[1]))
 
 
@@ -246,7 +247,7 @@ class _Aggregate(torch.autograd.Function):
             )
         out = known
         if out is None:
-            out = _for("spmm", dense).aggregate(csr, values, dense, bias, activation, drop)
+            out = _chosen_backend("spmm", dense).aggregate(csr, values, dense, bias, activation, drop)
         ctx.csr, ctx.activation, ctx.drop = csr, activation, drop
         finished = activation != "none"
         ctx.save_for_backward(values, dense if ctx.needs_input_grad[1] else None, out if finished else None)
@@ -257,14 +258,16 @@ class _Aggregate(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         csr, (values, dense, out), grad = ctx.csr, ctx.saved_tensors, grads[0].contiguous()
         if out is not None:
-            grad = _for("spmm", grad).activation_backward(out, grad, ctx.activation, ctx.drop)
+            grad = _chosen_backend("spmm", grad).activation_backward(out, grad, ctx.activation, ctx.drop)
         elif ctx.drop is not None:
-            grad = _for("spmm", grad).dropout(grad, ctx.drop)
+            grad = _chosen_backend("spmm", grad).dropout(grad, ctx.drop)
         grad_values = grad_dense = grad_bias = None
         if ctx.needs_input_grad[1]:
-            grad_values = _for("sddmm", grad).sddmm(csr, grad, dense, values.shape[1])
+            grad_values = _chosen_backend("sddmm", grad).sddmm(csr, grad, dense, values.shape[1])
         if ctx.needs_input_grad[2]:
-            grad_dense = _for("spmm", grad).spmm(csr.transposed, values.index_select(0, csr.transpose_order), grad)
+            grad_dense = _chosen_backend("spmm", grad).spmm(
+                csr.transposed, values.index_select(0, csr.transpose_order), grad
+            )
         if ctx.needs_input_grad[3]:
             grad_bias = grad.sum(0)
         return None, grad_values, grad_dense, grad_bias, None, None, None
@@ -274,7 +277,7 @@ class _MatMul(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        out: Tensor = _for("matmul", weight).matmul(x, weight)
+        out: Tensor = _chosen_backend("matmul", weight).matmul(x, weight)
         return out
 
     @staticmethod
@@ -309,8 +312,8 @@ class _Attention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor, None]:
         csr, (target, source, alpha), grad = ctx.csr, ctx.saved_tensors, grads[0]
-        server = _backend_for(target, "numba")
-        return None, *server.attention_backward(csr, target, source, ctx.slope, alpha, grad), None
+        serving = _backend_for(target, "numba")
+        return None, *serving.attention_backward(csr, target, source, ctx.slope, alpha, grad), None
 
 
 class _HeadDots(torch.autograd.Function):

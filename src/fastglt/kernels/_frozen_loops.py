@@ -77,7 +77,7 @@ def _add_row(indices, values, head, dense, low, high, first, bias, activation, c
 
 @njit(inline="always")
 def _add_row_of(indices, values, head, dense, low, high, first, bias, activation, columns, out, width):  # type: ignore[no-untyped-def]
-    """The same for a width that is known to the compiler."""
+    """`_add_row` for a width that is known to the compiler."""
     if activation == ELU:
         project_row(indices, values, head, dense, low, high, first, bias, ELU, columns, out, width)
     elif activation == RELU:

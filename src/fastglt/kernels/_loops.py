@@ -9,6 +9,8 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from fastglt.kernels._prefetch import fetch_rows
+
 _FAST = {"contract", "reassoc", "nsz"}
 _COMMON = {"fastmath": _FAST, "error_model": "numpy", "cache": True, "nogil": True}  # a division checks for nothing
 _OPTIONS = {"parallel": True, **_COMMON}
@@ -21,11 +23,11 @@ NONE, RELU, ELU = 0, 1, 2  # activations
 
 
 @njit(**_OPTIONS)
-def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, scale, out):  # type: ignore[no-untyped-def]
+def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, scale, ahead, out):  # type: ignore[no-untyped-def]
     """out[i] = dropout(activation(Σ_k values[k] · dense[indices[k]] + bias)) over the entries k of row i.
 
     Each of the values' columns, a head, multiplies its equal part of dense's columns. Without an
-    activation the bias may be empty; a threshold of 0 leaves dropout out.
+    activation the bias may be empty; a threshold of 0 leaves dropout out. Rows are fetched so many entries ahead.
     """
     heads = values.shape[1]
     width = dense.shape[1] // heads
@@ -38,6 +40,8 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
             k = indptr[i]
             end = indptr[i + 1]
             while k + 4 <= end:
+                if ahead:
+                    fetch_rows(dense, indices, k + ahead, 4)
                 a, b, c, d = values[k, h], values[k + 1, h], values[k + 2, h], values[k + 3, h]
                 p = dense[indices[k], h * width : (h + 1) * width]
                 q = dense[indices[k + 1], h * width : (h + 1) * width]
@@ -47,6 +51,8 @@ def aggregate(indptr, indices, values, dense, bias, activation, key, threshold, 
                     target[x] += (a * p[x] + b * q[x]) + (c * r[x] + d * s[x])
                 k += 4
             while k < end:
+                if ahead:
+                    fetch_rows(dense, indices, k + ahead, 1)
                 a = values[k, h]
                 p = dense[indices[k], h * width : (h + 1) * width]
                 for x in range(width):
@@ -84,12 +90,14 @@ def dropout(x, key, threshold, scale, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def sddmm(indptr, indices, left, right, out):  # type: ignore[no-untyped-def]
+def sddmm(indptr, indices, left, right, ahead, out):  # type: ignore[no-untyped-def]
     """out[k, h] = ⟨left[i], right[indices[k]]⟩ over head h's columns, for each entry k of row i."""
     heads = out.shape[1]
     width = left.shape[1] // heads
     for i in prange(indptr.shape[0] - 1):
         for k in range(indptr[i], indptr[i + 1]):
+            if ahead:
+                fetch_rows(right, indices, k + ahead, 1)
             for h in range(heads):
                 part = slice(h * width, (h + 1) * width)
                 out[k, h] = _dot(left[i, part], right[indices[k], part])

@@ -23,6 +23,9 @@ start_threads()
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth
 _LARGE = 2**24  # numbers that are not worth keeping for the next call
+_FAR = 2**25  # bytes of a matrix that no cache holds
+_LONG_ROW = 2**11  # bytes: longer rows are not fetched ahead, they would drive one another out
+_AHEAD = 8  # entries
 _MANY_HEADS = 4  # from which an entry's heads are worth a vector
 
 _ACTIVATIONS = {"none": _loops.NONE, "relu": _loops.RELU, "elu": _loops.ELU}
@@ -42,7 +45,8 @@ def aggregate(
         bias = dense.new_zeros(0 if activation == "none" else dense.shape[1])
     arrays = _arrays(values, dense, bias)
     work = csr.num_entries * dense.shape[1] + out.numel()
-    _run(work, _loops.aggregate, *csr.arrays, *arrays, _ACTIVATIONS[activation], *_words(drop, out), *_arrays(out))
+    given = (*csr.arrays, *arrays, _ACTIVATIONS[activation], *_words(drop, out), _ahead(dense))
+    _run(work, _loops.aggregate, *given, *_arrays(out))
     return out
 
 
@@ -64,7 +68,8 @@ def dropout(x: Tensor, drop: Drop) -> Tensor:
 def sddmm(csr: CSR, left: Tensor, right: Tensor, heads: int) -> Tensor:
     """One dot product per entry and head."""
     out = left.new_empty(csr.num_entries, heads)
-    _run(csr.num_entries * left.shape[1], _loops.sddmm, *csr.arrays, *_arrays(left, right, out))
+    given = (*csr.arrays, *_arrays(left, right), _ahead(right))
+    _run(csr.num_entries * left.shape[1], _loops.sddmm, *given, *_arrays(out))
     return out
 
 
@@ -81,7 +86,7 @@ def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple
     width, lost = both.shape[1] // 2, torch.empty(csr.num_rows, dtype=torch.bool)
     out, below = (both.new_empty(csr.num_rows, width) for _ in range(2))
     given, work = (*csr.arrays, *_arrays(values, both)), csr.num_entries * both.shape[1]
-    _run(work, _softmax_loops.means, *given, _scalar(both)(least), *_arrays(out, below, lost))
+    _run(work, _softmax_loops.means, *given, _scalar(both)(least), _ahead(both), *_arrays(out, below, lost))
     return out, below, lost
 
 
@@ -318,6 +323,11 @@ def _run(work: int, loop: Any, *arguments: Any) -> None:
         loop(*arguments)
     finally:
         set_num_threads(threads)
+
+
+def _ahead(dense: Tensor) -> int:
+    """How many entries ahead a matrix's rows are worth fetching."""
+    return _AHEAD if dense.nbytes >= _FAR and dense.shape[1] * dense.element_size() <= _LONG_ROW else 0
 
 
 def _scratch(kept: threading.local, *shapes: tuple[int, ...]) -> "list[npt.NDArray[np.float32]]":

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit, prange
 
 from fastglt.kernels._loops import _INSIDE, _OPTIONS, _ROW, _ROWS, LOWEST, POWERS_OF_2, _add
+from fastglt.kernels._prefetch import fetch_rows
 
 
 @njit(**_OPTIONS)
@@ -17,14 +18,17 @@ def shares(x, rate, eps, shift, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def means(indptr, indices, values, both, least, out, below, lost):  # type: ignore[no-untyped-def]
-    """out = Σ v·e·m / Σ v·e of each row, below = Σ v·e; a row with a sum under `least` is lost."""
+def means(indptr, indices, values, both, least, ahead, out, below, lost):  # type: ignore[no-untyped-def]
+    """out = Σ v·e·m / Σ v·e of each row, below = Σ v·e; a row with a sum under `least` is lost.
+
+    Rows are fetched so many entries ahead.
+    """
     rows, width = out.shape
     for block in prange((rows + _ROWS - 1) // _ROWS):
         sums = np.empty(2 * width, both.dtype)
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
             sums[:] = both.dtype.type(0)
-            _sum(indptr[i], indptr[i + 1], indices, values, both, sums)
+            _sum(indptr[i], indptr[i + 1], indices, values, both, ahead, sums)
             below[i] = sums[:width]
             lost[i] = _divide(sums[width:], below[i], least, out[i])
 
@@ -45,7 +49,7 @@ def lost_means(rows, indptr, indices, values, x, rate, eps, out):  # type: ignor
             count = 4 if k + 4 <= end else 1  # as they are taken where nothing is lost
             for j in range(count):
                 _shares(x[indices[k + j]], rate, eps, shift, both[j, :width], both[j, width:])
-            _sum(0, count, four, values[k : k + count], both, sums)
+            _sum(0, count, four, values[k : k + count], both, 0, sums)
             k += count
         _divide(sums[width:], sums[:width], x.dtype.type(0), out[i])
 
@@ -106,14 +110,18 @@ def _raise(x, rate, eps, shift):  # type: ignore[no-untyped-def]
 
 
 @njit(**_ROW)
-def _sum(k, end, indices, values, both, row):  # type: ignore[no-untyped-def]
+def _sum(k, end, indices, values, both, ahead, row):  # type: ignore[no-untyped-def]
     while k + 4 <= end:
+        if ahead:
+            fetch_rows(both, indices, k + ahead, 4)
         a, b, c, d = values[k], values[k + 1], values[k + 2], values[k + 3]
         p, q, r, s = both[indices[k]], both[indices[k + 1]], both[indices[k + 2]], both[indices[k + 3]]
         for x in range(row.shape[0]):
             row[x] += (a * p[x] + b * q[x]) + (c * r[x] + d * s[x])
         k += 4
     while k < end:
+        if ahead:
+            fetch_rows(both, indices, k + ahead, 1)
         _add(row, values[k], both[indices[k]])
         k += 1
 

@@ -8,6 +8,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fastglt.kernels.table import backend
+
+LARGE = 2**19  # edges or entries from which on patterns are built by counting, and numbered with 32 bits
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CSR:
@@ -23,7 +27,7 @@ class CSR:
         keys = rows * shape[1] + columns
         sorted_already = bool((keys.diff() > 0).all())  # as they come from a dense matrix
         order = torch.arange(keys.numel(), device=rows.device) if sorted_already else torch.argsort(keys)
-        indptr = _pointers(torch.bincount(rows, minlength=shape[0]))
+        indptr = pointers(torch.bincount(rows, minlength=shape[0]))
         return CSR(indptr=indptr, indices=columns[order].int(), num_columns=shape[1]), order
 
     @property
@@ -58,9 +62,17 @@ class CSR:
             return torch.from_numpy(np.repeat(np.arange(self.num_rows), self.row_counts.numpy()))
         return torch.repeat_interleave(self.row_counts)
 
+    def of_rows(self, values: Tensor) -> Tensor:
+        """For each entry the number of its row, out of one for each row."""
+        if values.device.type == "cpu":
+            return torch.from_numpy(np.repeat(values.numpy(), self.row_counts.numpy()))
+        return torch.repeat_interleave(values, self.row_counts)
+
     @cached_property
     def transpose_order(self) -> Tensor:
         """The entries column by column: ``values[transpose_order]`` are the transpose's values."""
+        if self._is_large:
+            return self._by_column[0]
         if self.indices.device.type == "cpu" and self.num_columns <= 2**16:
             short = self.indices.numpy().astype(np.uint16)  # which NumPy sorts by counting
             return torch.from_numpy(np.argsort(short, kind="stable"))
@@ -68,10 +80,24 @@ class CSR:
 
     @cached_property
     def transposed(self) -> "CSR":
-        """The same entries with rows and columns exchanged; found once, when first needed."""
+        """This pattern's entries with rows and columns exchanged; found once, when first needed."""
+        if self._is_large:
+            return self._by_column[1]
         counts = torch.bincount(self.indices, minlength=self.num_columns)
         rows = self.rows.index_select(0, self.transpose_order).int()
-        return CSR(indptr=_pointers(counts), indices=rows, num_columns=self.num_rows)
+        return CSR(indptr=pointers(counts), indices=rows, num_columns=self.num_rows)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether counting is worth a compiled loop, on a machine that has them."""
+        return LARGE <= self.num_entries < 2**31 and self.indices.device.type == "cpu" and backend() != "plain"
+
+    @cached_property
+    def _by_column(self) -> "tuple[Tensor, CSR]":
+        """`transpose_order` and `transposed` in one pass, the former in the type of `indices`."""
+        from fastglt.kernels.patterns import exchanged
+
+        return exchanged(self)
 
     def select(self, entries: Tensor) -> "CSR":
         """The pattern of some of the entries, which are given in ascending order."""
@@ -83,7 +109,7 @@ class CSR:
 
     def take_rows(self, rows: Tensor) -> "tuple[CSR, Tensor]":
         """Some rows, in the given order; also return which entries they are."""
-        indptr = _pointers(self.row_counts[rows])
+        indptr = pointers(self.row_counts[rows])
         moved = self.indptr[rows] - indptr[:-1]
         entries = torch.repeat_interleave(moved, indptr.diff()) + torch.arange(int(indptr[-1]), device=rows.device)
         return CSR(indptr=indptr, indices=self.indices[entries], num_columns=self.num_columns), entries
@@ -105,5 +131,6 @@ def true_indices(chosen: Tensor) -> Tensor:
     return chosen.nonzero().squeeze(1)
 
 
-def _pointers(counts: Tensor) -> Tensor:
+def pointers(counts: Tensor) -> Tensor:
+    """Where each row begins, and where the last one ends, from how many entries rows have."""
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fastglt.kernels import _for
+from fastglt.kernels import _chosen_backend
 from fastglt.kernels._plain import softmax_by_message
 from fastglt.kernels.csr import CSR, true_indices
 
@@ -39,13 +39,13 @@ def softmax_aggregate(csr: CSR, values: Tensor, x: Tensor, temperature: Tensor) 
 class _SoftmaxAggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, csr: CSR, values: Tensor, x: Tensor, temperature: Tensor) -> Tensor:
-        rate, server = float(temperature) * math.log2(math.e), _for("spmm", x)
+        rate, backend = float(temperature) * math.log2(math.e), _chosen_backend("spmm", x)
         largest = rate * ((x.amax(0) if rate > 0 else x.amin(0)).clamp(min=0) + EPS)
-        both = server.softmax_shares(x, rate, EPS, largest.ceil())
-        out, below, lost = server.softmax_means(csr, values, both, _LEAST)
+        both = backend.softmax_shares(x, rate, EPS, largest.ceil())
+        out, below, lost = backend.softmax_means(csr, values, both, _LEAST)
         rows = _heard(csr, values, lost, x.shape[1])
         for some in rows:
-            server.softmax_lost_means(some, csr, values, x, rate, EPS, out)
+            backend.softmax_lost_means(some, csr, values, x, rate, EPS, out)
         ctx.csr, ctx.rows = csr, rows
         ctx.save_for_backward(values, x, temperature, both, out, below)
         found: Tensor = out
@@ -55,18 +55,18 @@ class _SoftmaxAggregate(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         csr, (values, x, temperature, both, out, below) = ctx.csr, ctx.saved_tensors
-        server = _for("spmm", x)
-        back = server.softmax_means_backward(grads[0].contiguous(), out, below, _LEAST)
+        backend = _chosen_backend("spmm", x)
+        back = backend.softmax_means_backward(grads[0].contiguous(), out, below, _LEAST)
         for some in ctx.rows:
             back[some] = 0.0
         found: list[Tensor | None] = [None, None, None]
         if ctx.needs_input_grad[1]:
-            found[0] = _for("sddmm", back).sddmm(csr, back, both, 1).squeeze(1)
+            found[0] = _chosen_backend("sddmm", back).sddmm(csr, back, both, 1).squeeze(1)
         if ctx.needs_input_grad[2] or ctx.needs_input_grad[3]:
             sent = values.index_select(0, csr.transpose_order).unsqueeze(1)
-            grad = server.spmm(csr.transposed, sent, back)
+            grad = backend.spmm(csr.transposed, sent, back)
             del back
-            found[1], total = server.softmax_shares_backward(x, float(temperature), EPS, both, grad)
+            found[1], total = backend.softmax_shares_backward(x, float(temperature), EPS, both, grad)
             found[2] = total.to(temperature.dtype).view(temperature.shape)
         for some in ctx.rows:
             _add_by_message(found, csr, some, (values, x, temperature), grads[0])

@@ -8,28 +8,67 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError, require
-from fastglt.masks import Mask, Masks, flatten, weight_masks
-from fastglt.methods.budget import USUAL_BUDGET
-from fastglt.methods.budget import Budget as Budget  # noqa: PLC0414  (its home was here)
-from fastglt.methods.parts.ranking import keep_largest, keep_random
+from fastglt.errors import InputError, require, unknown_name
+from fastglt.methods.budget import USUAL_BUDGET, Budget
+from fastglt.methods.cuts import (
+    best_soft_masks,
+    cut_lowest,
+    cut_random,
+    cut_smallest,
+    draw_lowest,
+    draw_smallest,
+    get_masks,
+    set_masks,
+)
+from fastglt.methods.parts.ranking import keep_random
 from fastglt.methods.parts.schedules import check_sparsity, kept_count
 from fastglt.models.base import Network
-from fastglt.system.seeds import derive
+from fastglt.models.units import Units
 from fastglt.tasks import Task
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Recipe, Training
 
+__all__ = [
+    "STRUCTURES",
+    "UNITS",
+    "WEIGHTS",
+    "Budget",
+    "FixedMasks",
+    "Method",
+    "Targets",
+    "best_soft_masks",
+    "cut_lowest",
+    "cut_random",
+    "cut_smallest",
+    "draw_lowest",
+    "draw_smallest",
+    "get_masks",
+    "set_masks",
+    "train_soft_masks",
+    "train_sparse",
+]
+
+WEIGHTS, UNITS = "weights", "units"
+STRUCTURES = (WEIGHTS, UNITS)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """How sparse the ticket is to be."""
+    """How sparse the ticket is to be, and whether single weights go or whole hidden units."""
 
     graph_sparsity: float = 0.2  # share of edges to remove
     weight_sparsity: float = 0.9  # share of weights to remove
+    structure: str = WEIGHTS  # weights: one by one; units: all of a hidden unit's as one
 
     def __post_init__(self) -> None:
-        require("lie in [0, 1)", **asdict(self))
+        require("lie in [0, 1)", graph_sparsity=self.graph_sparsity, weight_sparsity=self.weight_sparsity)
+        if self.structure not in STRUCTURES:
+            raise unknown_name("structure", self.structure, STRUCTURES)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As plain values; the structure only where it is units, as runs of before know of none."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("structure", WEIGHTS)}
 
     def check(self, task: Task, weights: int) -> None:
         """Refuse targets that this graph or network cannot meet."""
@@ -52,6 +91,7 @@ class Method(Hooks, ABC):
     summary: ClassVar[str]  # what it does, in one line
     paper: ClassVar[str] = ""
     prunes: ClassVar[str] = "edges and weights"
+    structures: ClassVar[tuple[str, ...]] = (WEIGHTS,)  # units too, if all cuts of weights are those of this module
 
     targets: Targets = Targets()
     budget: Budget = USUAL_BUDGET
@@ -78,6 +118,14 @@ class Method(Hooks, ABC):
 
     def check(self, network: Network) -> None:
         """Refuse a network that this method, as it is set, cannot prune."""
+
+    def units(self, network: Network, task: Task) -> Units | None:
+        """The network's hidden units, if weights are pruned by them; None: they are pruned one by one."""
+        if self.targets.structure not in self.structures:
+            rule = f"structure must be {' or '.join(self.structures)} for method '{self.name}'"
+            raise InputError(f"{rule} (got {self.targets.structure}); fastglt, forest and oneshot can do both")
+        pruned = self.targets.structure == UNITS and self.targets.weight_sparsity > 0
+        return network.units(task.x, task.graph) if pruned else None
 
     @abstractmethod
     def begin(self, training: Training) -> None:
@@ -160,84 +208,3 @@ def weight_density(network: Network, kept: int, total: int) -> float:
     """The share of weights that stay, of so many prunable ones and of those that a caller spares."""
     weights = total + network.spared
     return (kept + network.spared) / weights if weights else 1.0
-
-
-def cut_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
-    """End a stage: cut the smallest soft masks of its best epoch, by count; weights are ranked globally."""
-    set_masks(training, *draw_smallest(training, graph_sparsity, weight_sparsity))
-
-
-def draw_smallest(training: Training, graph_sparsity: float, weight_sparsity: float) -> tuple[Tensor, Tensor]:
-    """End a stage; returns what `cut_smallest` would keep, as `draw_lowest` does."""
-    edges, weights = best_soft_masks(training)
-    training.end_stage()
-    return draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights)
-
-
-def best_soft_masks(training: Training) -> tuple[Tensor | None, Tensor | None]:
-    """The size |m| of every soft mask at the stage's best epoch, of edges and of weights; None where untrained."""
-    best = training.best
-    assert best is not None, "the soft masks have been trained"
-    edges = None if best.soft_edge_mask is None else best.soft_edge_mask.abs()
-    return edges, flatten(best.soft_weight_masks).abs_() if best.soft_weight_masks else None
-
-
-def cut_random(training: Training, graph_sparsity: float, weight_sparsity: float) -> None:
-    """Cut edges and weights drawn at random, by count."""
-    cut_lowest(training, graph_sparsity, weight_sparsity)
-
-
-def cut_lowest(
-    training: Training,
-    graph_sparsity: float,
-    weight_sparsity: float,
-    *,
-    edges: Tensor | None = None,
-    weights: Tensor | None = None,
-) -> None:
-    """Cut to a sparsity, by count: the lowest strengths first, at random where there are none."""
-    set_masks(training, *draw_lowest(training, graph_sparsity, weight_sparsity, edges=edges, weights=weights))
-
-
-def draw_lowest(
-    training: Training,
-    graph_sparsity: float,
-    weight_sparsity: float,
-    *,
-    edges: Tensor | None = None,
-    weights: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """What `cut_lowest` would keep, as two boolean vectors: one over edges and one over all weights in order.
-
-    What is pruned already stays so. Strengths are vectors of the same kind.
-    """
-    seed, (edges_kept, weights_kept) = training.seed, get_masks(training)
-    return (
-        _kept(edges_kept, graph_sparsity, edges, derive(seed, "cut", "edges")),
-        _kept(weights_kept, weight_sparsity, weights, derive(seed, "cut", "weights")),
-    )
-
-
-def _kept(alive: Tensor, sparsity: float, strength: Tensor | None, seed: int) -> Tensor:
-    """Which elements stay."""
-    count = min(kept_count(sparsity, alive.numel()), int(torch.count_nonzero(alive)))
-    if strength is None or sparsity == 0:
-        kept = torch.zeros_like(alive)
-        kept[alive] = keep_random(int(alive.sum()), count, seed)
-        return kept
-    unknown = int(torch.count_nonzero(strength.isnan()))
-    if unknown:  # neither low nor high, so no count could be kept
-        raise InputError(f"strengths to cut by must be numbers (got NaN for {unknown} of {strength.numel()})")
-    strength = strength.cpu() if bool(alive.all()) else strength.cpu().masked_fill(~alive, -torch.inf)
-    return keep_largest(strength, count, seed)
-
-
-def get_masks(training: Training) -> tuple[Tensor, Tensor]:
-    """The masks in force as two boolean vectors, one over edges and one over all weights in order."""
-    masks = training.masks
-    return masks.edges.kept, flatten({name: mask.kept for name, mask in masks.weights.items()}).bool()  # if none
-
-
-def set_masks(training: Training, edges: Tensor, weights: Tensor) -> None:
-    """Put masks in force, given as two vectors as `get_masks` returns them."""
-    training.revise(Masks(edges=Mask(edges), weights=weight_masks(weights, training.weights)))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fastglt.errors import require
 from fastglt.masks import unflatten
-from fastglt.methods.base import Method, draw_lowest, set_masks, train_sparse
+from fastglt.methods.base import STRUCTURES, Method, draw_lowest, set_masks, train_sparse
 from fastglt.training.loop import Training
 
 TRANSITION, TRAIN = "transition", "train"
@@ -29,6 +29,7 @@ class DGLT(Method):
     name = "dglt"
     summary = "a random ticket, into which a growing penalty moves what the rest has learned"
     paper = "Wang et al., Searching Lottery Tickets in Graph Neural Networks: A Dual Perspective, ICLR 2023"
+    structures = STRUCTURES
 
     transition: float = 0.2  # share of all epochs in which information moves
 

@@ -6,15 +6,16 @@ most promising pruned ones, until the target is reached and the swaps have died 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fastglt.errors import InputError, unknown_name
+from fastglt.errors import InputError, require, unknown_name
 from fastglt.masks import as_vector
 from fastglt.methods.base import (
+    STRUCTURES,
     Method,
     cut_random,
     draw_smallest,
@@ -26,6 +27,8 @@ from fastglt.methods.base import (
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.ranking import EDGE_POTENTIALS, feature_norms, swapped
 from fastglt.methods.parts.schedules import SwapSchedule, intermediate_sparsity
+from fastglt.methods.parts.unit_cuts import UNIT_SCORES
+from fastglt.methods.parts.unit_swaps import return_units, swap_units
 from fastglt.models.base import Network
 from fastglt.system.seeds import derive
 from fastglt.training.loop import Training
@@ -42,19 +45,22 @@ class FastGLT(Method):
     name = "fastglt"
     summary = "prune once with learned masks, then denoise them in short intervals"
     paper = "Yue et al., Fast Track to Winning Tickets: Repowering One-Shot Pruning for GNNs, AAAI 2025"
+    structures = STRUCTURES
 
     start: str = "oneshot"  # where denoising starts: learned masks, or random ones (ablation)
     swap_fraction: float = 0.3  # share of kept elements offered for a swap at first [tau]
     decay: float = 1.0  # how fast that share falls [kappa]
     edge_score: str = "degree"  # which pruned edges return first: low degree, or the paper's similarity; or forest
     weight_score: str = "size"  # which kept weights are noise: the smallest, or those of least effect on a layer
+    unit_score: str = "mask"  # which hidden units stay, where units are pruned: mask, norm, effect or random
+    unit_swap_fraction: float = 0.0  # share of kept units offered for a swap at first, where units are pruned
     ramp: float = 0.8  # share of the intervals after which the target is reached; the paper's is 1
 
     @property
     def options(self) -> dict[str, Any]:
-        """As of every method; `weight_score` only if it is another than the paper's, so that keys stay."""
-        default = ("weight_score", "size")
-        return {name: value for name, value in super().options.items() if (name, value) != default}
+        """As of every method; what came later only if it is other than usual, so that keys stay."""
+        usual = (("weight_score", "size"), ("unit_score", "mask"), ("unit_swap_fraction", 0.0))
+        return {name: value for name, value in super().options.items() if (name, value) not in usual}
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -86,7 +92,7 @@ class FastGLT(Method):
                 self.targets,
                 stage="denoise",
                 soft_edges=self.forest is None,
-                sum_gradients=self.targets.weight_sparsity > 0,
+                sum_gradients=self.targets.weight_sparsity > 0 and training.units is None,
             )
         elif denoised > 0 and (denoised % self.budget.interval == 0 or training.epoch == self.epochs):
             self.denoise(training, interval=math.ceil(denoised / self.budget.interval))
@@ -96,17 +102,18 @@ class FastGLT(Method):
         chosen = self.choose_forest(training, interval=0, at=training.best)
         edges, weights = get_masks(training)
         if self.start == "oneshot":
-            edges, weights = draw_smallest(training, *self._one_shot_sparsities())
+            edges, weights = draw_smallest(training, *self._one_shot_sparsities(), unit_score=self.unit_score)
         set_masks(training, edges if chosen is None else chosen, weights)
 
     def denoise(self, training: Training, interval: int) -> None:
         """Swap by the schedule: small soft masks and weights are noise, low degrees and large gradients promise."""
         edges, weights = get_masks(training)
-        edge_swap = self.schedule(self.targets.graph_sparsity).swap(
-            interval=interval, kept=training.masks.edges.count, total=edges.numel()
-        )
-        weight_swap = self.schedule(self.targets.weight_sparsity).swap(
-            interval=interval, kept=training.masks.weights_kept, total=weights.numel()
+        edge_swap, weight_swap = (
+            self.schedule(target).swap(interval=interval, kept=kept, total=total)
+            for target, kept, total in (
+                (self.targets.graph_sparsity, training.masks.edges.count, edges.numel()),
+                (self.targets.weight_sparsity, training.masks.weights_kept, weights.numel()),
+            )
         )
         seed = derive(training.seed, "swap", interval)
         if (chosen := self.choose_forest(training, interval=interval)) is not None:
@@ -116,10 +123,15 @@ class FastGLT(Method):
             potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
             before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
             _start_at_mean(training.soft_edge_mask, regrown=edges & ~before, kept=before)
-        if any(weight_swap):
+        grown = None
+        if training.units is not None:
+            schedule = replace(self.schedule(self.targets.weight_sparsity), swap_fraction=self.unit_swap_fraction)
+            weights, grown = swap_units(training, weights, schedule, interval, self.unit_score, seed=seed)
+        elif any(weight_swap):
             strength, potential = self.weight_strength(training), as_vector(training.gradient_sum)
             weights = swapped(weights, weight_swap, strength=strength, potential=potential, seed=seed)
         set_masks(training, edges, weights)
+        return_units(training, grown)
         for total in training.gradient_sum.values():
             total.zero_()
         if training.epoch == self.epochs and any(edge_swap + weight_swap):
@@ -186,6 +198,9 @@ class FastGLT(Method):
             raise unknown_name("edge score", self.edge_score, (*EDGE_POTENTIALS, "forest"))
         if self.weight_score not in WEIGHT_STRENGTHS:
             raise unknown_name("weight score", self.weight_score, WEIGHT_STRENGTHS)
+        if self.unit_score not in UNIT_SCORES:
+            raise unknown_name("unit score", self.unit_score, UNIT_SCORES)
+        require("lie in [0, 1]", unit_swap_fraction=self.unit_swap_fraction)
         self.schedule(0.0)  # checks the rest
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fastglt.errors import require
 from fastglt.masks import flatten
-from fastglt.methods.base import Method, draw_lowest, set_masks, train_soft_masks, train_sparse
+from fastglt.methods.base import STRUCTURES, Method, draw_lowest, set_masks, train_soft_masks, train_sparse
 from fastglt.training.loop import Training
 
 DRAW, TRAIN = "draw", "train"
@@ -26,6 +26,7 @@ class GEBT(Method):
     name = "gebt"
     summary = "masks drawn while training until they settle, then their ticket trained on"
     paper = "You et al., Early-Bird GCNs, AAAI 2022"
+    structures = STRUCTURES
 
     draw_every: int = 5  # epochs between two draws
     window: int = 5  # earlier draws that a new one is compared with

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fastglt.masks import flatten, unflatten
+from fastglt.methods.base import STRUCTURES
 from fastglt.methods.parts.saliency import Elements, Saliency
 from fastglt.training.loop import Training
 
@@ -22,6 +23,7 @@ class GraSP(Saliency):
     name = "grasp"
     summary = "prunes at initialisation what the gradient flow needs least"
     paper = "Wang et al., Picking Winning Tickets Before Training by Preserving Gradient Flow, ICLR 2020"
+    structures = STRUCTURES
 
     def strengths(self, training: Training) -> Elements:
         """m·(Hg) of edges and w·(Hg) of weights: the lowest go."""

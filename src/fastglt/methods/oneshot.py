@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastglt.methods.base import Method, cut_smallest, train_soft_masks, train_sparse
+from fastglt.methods.base import STRUCTURES, Method, cut_smallest, train_soft_masks, train_sparse
 from fastglt.training.loop import Training
 
 
@@ -12,6 +12,7 @@ class OneShot(Method):
 
     name = "oneshot"
     summary = "learned masks cut straight to the target, no denoising"
+    structures = STRUCTURES
 
     def begin(self, training: Training) -> None:
         """Train soft masks."""

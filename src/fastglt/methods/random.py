@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastglt.methods.base import Method, cut_random, train_sparse
+from fastglt.methods.base import STRUCTURES, Method, cut_random, train_sparse
 from fastglt.training.loop import Training
 
 
@@ -12,6 +12,7 @@ class RandomPruning(Method):
 
     name = "random"
     summary = "edges and weights drawn at random: the floor every method must beat"
+    structures = STRUCTURES
 
     def begin(self, training: Training) -> None:
         """Draw the masks; nothing happens between epochs."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fastglt.masks import flatten
+from fastglt.methods.base import STRUCTURES
 from fastglt.methods.parts.saliency import Elements, Saliency
 from fastglt.training.loop import Training
 
@@ -17,6 +18,7 @@ class SNIP(Saliency):
     name = "snip"
     summary = "prunes at initialisation what the loss depends on least"
     paper = "Lee et al., SNIP: Single-shot Network Pruning based on Connection Sensitivity, ICLR 2019"
+    structures = STRUCTURES
 
     def strengths(self, training: Training) -> Elements:
         """|∂L/∂m| for masks m = 1 on edges and weights."""

@@ -45,7 +45,9 @@ class TEDDY(Method):
     def after_epoch(self, training: Training) -> None:
         """Remember what the teacher says, cut the edges, and go back to Θ0."""
         if training.epoch == self.budget.epochs:
-            training.method_state = {TEACHER: network_outputs(training, training.best)}
+            training.method_state = {
+                TEACHER: network_outputs(training, training.best, targets=training.task.overview)
+            }
             strength = edge_peripherality(training.task.graph)
             cut_lowest(training, self.targets.graph_sparsity, 0.0, edges=strength)
             training.rewind()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fastglt.methods.base import STRUCTURES
 from fastglt.methods.parts.rounds import Rounds
 
 
@@ -12,3 +13,4 @@ class UGS(Rounds):
     name = "ugs"
     summary = "rounds of mask training, cut and rewind"
     paper = "Chen et al., A Unified Lottery Ticket Hypothesis for Graph Neural Networks, ICML 2021"
+    structures = STRUCTURES

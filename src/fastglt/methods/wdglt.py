@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import require
+from fastglt.methods.base import STRUCTURES
 from fastglt.methods.parts.rounds import MASK, Rounds
 from fastglt.methods.parts.transport import sinkhorn
 from fastglt.system.seeds import derive, permutation
@@ -25,6 +26,7 @@ class WDGLT(Rounds):
     name = "wdglt"
     summary = "UGS's rounds with a transport distance between classes, robust to the worst edge mask"
     paper = "Hui et al., Rethinking Graph Lottery Tickets: Graph Sparsity Matters, ICLR 2023"
+    structures = STRUCTURES
 
     edge_l1: float = 0.0  # pressure on soft edge masks; the paper has none
     weight_l1: float = 0.0  # pressure on soft weight masks; the paper has none

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fastglt.models.gcn.network import GCN
     from fastglt.models.gin.network import GIN
     from fastglt.models.pyg import PyGNetwork
-    from fastglt.models.registry import BACKBONES, build, lookup, make, register
+    from fastglt.models.registry import BACKBONES, build, build_network, lookup, make, register
 
 _HOME = {
     "BACKBONES": "registry",
@@ -20,6 +20,7 @@ _HOME = {
     "Network": "base",
     "PyGNetwork": "pyg",
     "build": "registry",
+    "build_network": "registry",
     "lookup": "registry",
     "make": "registry",
     "register": "registry",
@@ -34,6 +35,7 @@ __all__ = [  # loaded on first use: a process that runs stock PyG's twins needs 
     "Network",
     "PyGNetwork",
     "build",
+    "build_network",
     "lookup",
     "make",
     "register",

@@ -19,6 +19,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.models.layers import looks_at_all_nodes, weight_matrices
 from fastglt.models.operations import Linear, Operation
+from fastglt.models.units import Units, units_of
 from fastglt.system.plugins import code_digest
 from fastglt.system.seeds import own_random_state, own_randomness
 
@@ -51,7 +52,10 @@ class Network(nn.Module, ABC):
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
-        """The outputs of some nodes (None: of all); a soft edge mask multiplies messages along its edges."""
+        """The outputs of some nodes (None: of all); a soft edge mask multiplies messages along its edges.
+
+        Of a network with a decoder (`models.links.LinkNetwork`) `nodes` are pairs, a row each.
+        """
 
     @property
     def weight_shapes(self) -> dict[str, torch.Size]:
@@ -102,6 +106,10 @@ class Network(nn.Module, ABC):
         linear = [part for part in self.operations if isinstance(part, Linear)]
         return frozenset(part.weight for part in linear if part.on_features) if linear else None
 
+    @abstractmethod
+    def units(self, x: Features, graph: Graph) -> Units:
+        """The hidden units that can be pruned as one; refused, with the reason, where they are not known."""
+
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool) -> None:
         """Refuse data that the network cannot be trained on, before anything is trained."""
 
@@ -134,11 +142,11 @@ class Network(nn.Module, ABC):
         raise InputError(f"only fastglt's backbones and PyG models can be exported (got {self.described})")
 
     def array_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "Portable | None":
-        """The same as few plain arrays; None if there is no such form."""
+        """What `portable` computes as few plain arrays; None if there is no such form."""
         return None
 
     def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm | None":
-        """The same as an ordinary PyG model and its data; None if there is no such form."""
+        """What `portable` computes as an ordinary PyG model and its data; None if there is no such form."""
         return None
 
 
@@ -216,6 +224,10 @@ class Backbone(Network):
             if getattr(self, option.name) != option.default
         ]
         return f"{self.name} with {', '.join(unusual)}" if unusual else self.name
+
+    def units(self, x: Features, graph: Graph) -> Units:
+        """Those that its operations name."""
+        return units_of(self.operations, self.weight_shapes, self.modules(), self.described)
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool) -> None:
         """Refuse other features, too few outputs, and a network that cannot be built again or trained whole."""

@@ -45,3 +45,11 @@ def looks_at_all_nodes(module: nn.Module) -> bool:
     if not kind.__module__.startswith(_PYG_NORMS) or kind.__name__ in _OF_EACH_NODE:
         return False
     return getattr(module, "mode", "graph") != "node"  # of PyG's LayerNorm
+
+
+def looks_at_all_units(module: nn.Module) -> bool:
+    """Whether a layer lets what one unit of a node holds decide on the others: norms over units do."""
+    if isinstance(module, nn.LayerNorm | nn.GroupNorm | nn.RMSNorm):
+        return True
+    kind = type(module)
+    return kind.__module__.startswith(_PYG_NORMS) and kind.__name__ not in ("BatchNorm", "HeteroBatchNorm")

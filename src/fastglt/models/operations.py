@@ -12,6 +12,7 @@ class Linear:
     reads: str  # the units its rows stand for: "features", or what another product writes
     writes: str  # the units its columns stand for
     bias: str | None = None
+    per_pair: bool = False  # its rows are pairs of nodes, and not nodes
 
     @property
     def on_features(self) -> bool:

@@ -84,7 +84,7 @@ class Portable(nn.Module, ABC):
 
     @abstractmethod
     def second(self, y: Tensor) -> Tensor:
-        """The same for layer 2."""
+        """What multiplies each message of layer 2: one number, or one for each class."""
 
     def extra(self, hidden: Tensor) -> Tensor | float:
         """What the hidden units add to the scores past layer 2."""
@@ -133,6 +133,8 @@ class PyGForm:
     state: Mapping[str, Tensor]
     edge_index: Tensor
     edge_weight: Tensor  # what multiplies each message
+    decoder: Path | None = None  # of links: the file of a class `Links` that is given the model, and sizes
+    sizes: tuple[int, ...] = ()  # of the decoder's layers; none: a dot product
 
 
 def messages_of(hop: Hop, soft_edge_mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -101,7 +101,7 @@ class Program(ABC):
         """
 
     def summing_first(self) -> "Program | None":
-        """The same with features summed up before they are multiplied; None if messages depend on products."""
+        """This program with features summed up before they are multiplied; None if messages depend on products."""
         return None
 
 
@@ -119,7 +119,7 @@ class FixedMessages(Program):
         self.matrices, self.strip, self.live_units = (self._part.into,), self._part.strip, hidden.live.numel()
 
     def summing_first(self) -> "FixedMessages":
-        """The same with features summed up before they are multiplied."""
+        """This program with features summed up before they are multiplied."""
         found, part = copy(self), self._part
         used, live = part.into.any(1).nonzero().squeeze(1), part.into.any(0)
         picks = part.into.new_zeros(part.into.shape[0], used.numel())

@@ -3,6 +3,7 @@
 import copy
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from fastglt.graphs.inputs import LABELS
 from fastglt.models.base import Network
 from fastglt.models.pyg_checks import default_prunable, message_passing_layers, refuse_unsupported, unused_weights
 from fastglt.models.pyg_fused import Fused, edges_of_messages
+from fastglt.models.units import Units
 from fastglt.system.seeds import own_randomness
 
 _EDGE_INPUTS = ("edge_weight", "edge_attr")
@@ -111,6 +113,16 @@ class PyGNetwork(Network):
         finally:
             self._graph = self._soft = None
             self.fused.end()
+
+    def units(self, x: Features, graph: Graph) -> Units:
+        """Found by trying: see `find_units`."""
+        from fastglt.models.pyg_units import find_units
+
+        twin = copy.deepcopy(self).eval()
+        twin.fused.wanted = False  # layers are called as the model calls them
+        shapes = {self.public_name(name): shape for name, shape in self.weight_shapes.items()}
+        found = find_units(twin.module, lambda: twin(x, graph), list(shapes), shapes)
+        return replace(found, ends={self.private_name(name): ends for name, ends in found.ends.items()})
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out, and refuse a model that cannot be pruned or trained on this data.

@@ -8,6 +8,7 @@ a default. PyTorch's random numbers are seeded before, so that a seed decides th
 import inspect
 import typing
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, cast
 
@@ -18,6 +19,7 @@ from fastglt.graphs.features import FeatureRows, Features
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.models.base import Backbone, Network
+from fastglt.models.units import Units
 from fastglt.system.plugins import described, digest_of_files
 
 _SHAPE = {
@@ -122,6 +124,11 @@ class NamedModel(Backbone):
     def read_fields(self, graph: Graph) -> tuple[str, ...]:
         """As of any model of a user's."""
         return self.inner.read_fields(graph)  # type: ignore[no-any-return]
+
+    def units(self, x: Features, graph: Graph) -> Units:
+        """As of any model of a user's."""
+        found: Units = self.inner.units(x, graph)
+        return replace(found, ends={_INNER + name: ends for name, ends in found.ends.items()})
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool = True) -> None:
         """Try a copy out; every weight matrix must take part, as a ticket does not say which do."""

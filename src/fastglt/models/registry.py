@@ -1,12 +1,13 @@
 """The backbones by name: ours, and those that were registered from outside."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import torch
 
 from fastglt.errors import InputError, unknown_name
-from fastglt.models.base import Backbone
+from fastglt.models.base import Backbone, Network
 from fastglt.models.gat.network import GAT
 from fastglt.models.gcn.network import GCN
 from fastglt.models.gin.network import GIN
@@ -63,7 +64,14 @@ def make(name: str, *, in_channels: int, hidden: int, out_channels: int, seed: i
     return build({"name": backbone.name, **shape, **options})
 
 
-def build(spec: dict[str, Any]) -> Backbone:
+def build_network(spec: Mapping[str, Any]) -> Network:
+    """A backbone from its spec, or one with a decoder, with its initial weights, which the seed decides."""
+    from fastglt.models.links import KEY, build_links
+
+    return build_links(spec) if KEY in spec else build(spec)
+
+
+def build(spec: Mapping[str, Any]) -> Backbone:
     """A backbone from its spec, with its initial weights, which the seed decides.
 
     >>> build({"name": "gcn", "in_channels": 4, "hidden": 8, "out_channels": 2, "seed": 1}).hidden

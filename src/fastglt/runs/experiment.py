@@ -13,7 +13,7 @@ from fastglt.data import Dataset, load
 from fastglt.data.origin import Origin
 from fastglt.errors import require
 from fastglt.methods import Budget, FixedMasks, Method, Targets, make
-from fastglt.models import Backbone
+from fastglt.models import Network
 from fastglt.models import lookup as lookup_model
 from fastglt.models.options import check_options
 from fastglt.runs.run_folder import RunFolder
@@ -21,10 +21,9 @@ from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest, is_ours, place_of
 from fastglt.system.process import keep_freed_memory
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
-from fastglt.tasks import Task, known_metric, lookup, task_settings
-from fastglt.tasks.base import metric_of
+from fastglt.tasks import Task, check_metric, kind_of, known_metric, lookup, task_settings
 from fastglt.tasks.inductive import Inductive, hide
+from fastglt.tasks.options import check_options as check_task_options
 from fastglt.tickets.find import check_targets, find, scores_on_new
 from fastglt.tickets.networks import named_network
 from fastglt.tickets.new_nodes import NewNodes, check_network
@@ -42,7 +41,7 @@ from fastglt.tickets.phases import (
 from fastglt.training.distillation import Teacher
 from fastglt.training.loop import Training
 
-_IF_SAID = ("model_options", "inductive")
+_IF_GIVEN = ("model_options", "task_options", "inductive")  # which values of before do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,8 @@ class Experiment:
     """Everything that decides a run's result."""
 
     dataset: str = "digits"
-    task: str = DEFAULT_TASK  # a name, or module:Class of your own
+    task: str | None = None  # a name, or module:Class of your own; None: the one that the dataset's labels are for
+    task_options: dict[str, Any] = field(default_factory=dict)
     metric: str | None = None  # None: the dataset's, if the task has it, else the task's default
     model: str = "gcn"
     method: str = "fastglt"
@@ -69,9 +69,10 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check_options(lookup_model(self.model), self.model_options)
-        kind = lookup(self.task)
+        if self.task is not None:
+            check_task_options(lookup(self.task), self.task_options)
         if self.metric is not None:
-            metric_of(kind, self.metric)  # refuses one that the task does not have
+            check_metric(self.task, self.metric)
         require("not be negative", threads=self.threads, seeds=min(self.seed, self.split_seed))
         require("lie below 2^63", seeds=max(self.seed, self.split_seed))
         self.make_method()
@@ -86,11 +87,12 @@ class Experiment:
         return make(self.method, targets=self.targets, budget=self.budget, **self.options)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` takes, in a process of its own; a model's options only if there are any."""
+        """Plain values that `from_json` takes, in a process of its own; options only if there are any."""
         model, root = lookup_model(self.model), self.data_root
         place = self.model if is_ours(model) else getattr(model, "place", None) or place_of(model) or self.model
-        values = {**asdict(self), "model": place, "data_root": None if root is None else str(root)}
-        return {name: value for name, value in values.items() if name not in _IF_SAID or value}
+        written = {"targets": self.targets.settings, "data_root": None if root is None else str(root)}
+        values = {**asdict(self), "model": place, **written}
+        return {name: value for name, value in values.items() if name not in _IF_GIVEN or value}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Experiment":
@@ -105,9 +107,12 @@ class Experiment:
         return use_machine(self.threads)
 
     def _prepare_task(self, dataset: Dataset) -> Task:
-        kind = lookup(self.task)
+        kind = kind_of(self.task, dataset.tensors.get("y"))
         metric = known_metric(kind, dataset.metric) if self.metric is None else self.metric
-        return kind.from_tensors(dataset.tensors, metric=metric).to(self.device)
+        seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
+        options = {**seeded, **self.task_options}
+        check_task_options(kind, options)
+        return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
@@ -144,7 +149,7 @@ class Prepared:
     experiment: Experiment
     dataset: Dataset
     task: Task
-    network: Backbone
+    network: Network
     method: Method
     inductive: Inductive | None = None  # where nodes are hidden; the task is the seen part
 
@@ -157,7 +162,7 @@ class Prepared:
             "method": self.method.name,
             "options": self.method.options,
             **({} if code is None else {"code": code}),
-            **asdict(self.method.targets),
+            **self.method.targets.settings,
             **self.method.budget.settings,
         }
 
@@ -209,9 +214,9 @@ class Prepared:
     @property
     def _task_settings(self) -> dict[str, Any]:
         """The task, and a metric that is not the dataset's; nothing where both are what they were before."""
-        kind, code = type(self.task), code_digest(type(self.task), Task)
+        code = code_digest(type(self.task), Task)
         chosen = {} if self.task.metric == self.dataset.metric else {"metric": self.task.metric}
-        return {**task_settings(kind), **chosen, **({} if code is None else {"task_code": code})}
+        return {**task_settings(self.task), **chosen, **({} if code is None else {"task_code": code})}
 
     def warm_up(self, *, dense: bool = False) -> None:
         """Load the compiled kernels before anything is timed, with an epoch that is thrown away."""
@@ -225,10 +230,12 @@ class Prepared:
         """
         teacher = None
         if method.budget.distill > 0:
-            shape = (self.task.graph.num_nodes, self.task.num_outputs)
-            nothing = torch.zeros(shape, dtype=torch.float32, device=self.task.device)
+            targets = self.task.overview
+            rows = self.task.graph.num_nodes if targets is None else len(targets)
+            nothing = torch.zeros((rows, self.task.num_outputs), dtype=torch.float32, device=self.task.device)
             teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))  # as the ticket alone has
-        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher)
+        units = method.units(self.network, self.task)
+        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher, units=units)
         method.begin(training)
         return training
 
@@ -282,9 +289,9 @@ class Prepared:
     def _about(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset.name,
-            "model": self.network.name,
+            "model": self.network.spec["name"],
             "metric": self.task.metric,
-            **task_settings(type(self.task)),
+            **task_settings(self.task),
             "seed": self.experiment.seed,
             "split_seed": self.experiment.split_seed,
             **({} if self.inductive is None else {"inductive": self.inductive.share, **self.inductive.facts}),

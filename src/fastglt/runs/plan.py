@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import InputError
+from fastglt.methods.base import UNITS
 from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.runs.run_folder import RunFolder, settings_digest
@@ -109,9 +110,10 @@ class Run:
 def _words(method: str, experiment: Experiment) -> list[str]:
     """What a ticket is called."""
     graph, weight = experiment.targets.graph_sparsity, experiment.targets.weight_sparsity
+    units = ["units"] if experiment.targets.structure == UNITS else []
     taught = ["distilled"] if experiment.budget.distill > 0 else []
     taught += ["inductive"] if experiment.inductive is not None else []
-    return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *taught]
+    return [method, f"g{100 * graph:g}", f"w{100 * weight:g}", *units, *taught]
 
 
 def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Series:
                 found.append(Outcome(run=run, metrics=metrics))
             elif (entry := store.find(run.key)) is not None:
                 reused += 1
-                older += entry.revision != revision() or str(entry.revision).endswith("-dirty")
+                older += entry.revision != revision()
                 found.append(Outcome(run=run, metrics=entry.metrics, place=entry.folder))
         if len(found) > reused:
             self._tell(f"{len(found) - reused} of {len(runs)} runs are finished already")

@@ -60,7 +60,10 @@ def _stop_when_asked(folder: RunFolder, stop_pipe: Connection) -> None:
 
 def main(job: Job, stop_pipe: Connection, log: str) -> None:
     """Do the work; what goes wrong becomes the last line of the log, and an exit code."""
-    _speak_into(log)
+    try:
+        _speak_into(log)
+    except FileNotFoundError:  # who asked for this has given it up, and taken the log away
+        sys.exit(STOPPED)
     _live_in(job["environment"])
     try:
         work(job, stop_pipe)
@@ -86,8 +89,8 @@ def _live_in(environment: Mapping[str, str]) -> None:
 
 def _speak_into(log: str) -> None:
     """Whatever this process prints goes into a file; Ctrl-C is for the process that started it."""
-    os.setsid()
     handle = os.open(log, os.O_WRONLY)
+    os.setsid()
     for stream in (1, 2):
         os.dup2(handle, stream)
     os.close(handle)

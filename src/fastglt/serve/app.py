@@ -19,9 +19,9 @@ from fastglt.serve.gate import RETRY_AFTER, Gate
 from fastglt.serve.limits import Limits
 from fastglt.serve.metrics import Counted, Metrics
 from fastglt.serve.page import HEADERS, page
+from fastglt.serve.pairs import PairResponse, pair_request_model
 from fastglt.serve.requests import (
     NamedPredictRequest,
-    PredictRequest,
     Refusal,
     request_model,
     response_model,
@@ -48,7 +48,7 @@ class About(BaseModel):
     nodes: int
     edges: int
     features: int
-    classes: int
+    classes: int | None = Field(description="None where pairs are asked for.")
     limits: dict[str, int | float]
     docs: str = "/docs"
 
@@ -68,7 +68,7 @@ def make_app(
     runs with as many threads as `fastglt.set_threads` has set.
     """
     limits = limits or Limits()
-    metrics = Metrics()
+    metrics, pairs = Metrics(), predictor.task.of_pairs
     worker = Worker(predictor, metrics, threads=torch.get_num_threads())
     about = About(
         version=__version__,
@@ -76,7 +76,7 @@ def make_app(
         nodes=predictor.graph.num_nodes,
         edges=predictor.graph.num_edges,
         features=predictor.x.num_features,
-        classes=worker.outputs.shape[1],
+        classes=None if pairs else worker.outputs.shape[1],
         limits=vars(limits),
     )
 
@@ -88,19 +88,20 @@ def make_app(
     app = FastAPI(
         title="fastglt serve",
         version=__version__,
-        summary="Classes of nodes, predicted by a graph lottery ticket.",
+        summary=f"{'Links between' if pairs else 'Classes of'} nodes, predicted by a graph lottery ticket.",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.limits = limits  # for the server, which bounds connections by them
-    app.add_middleware(Gate, path="/predict", limits=limits, metrics=metrics)
+    app.add_middleware(Gate, path="/predict", limits=limits, metrics=metrics, pairs=pairs)
     app.add_middleware(Counted, metrics=metrics, paths=_PATHS)  # the last one added is outside
     app.add_exception_handler(InputError, _refuse)
     app.add_exception_handler(Exception, _hide)
     _add_routes(app, about, worker, metrics)
-    model = request_model(about.nodes, about.features, limits, named=names is not None)
-    answer = _Answering(about, worker, limits, names)
+    describe: Any = pair_request_model if pairs else request_model
+    model = describe(about.nodes, about.features, limits, named=names is not None)
+    answer = (_AnsweringPairs if pairs else _Answering)(about, worker, limits, names)
     router = APIRouter(route_class=BodyRoute)
     router.post("/predict", response_model=answer.kind, responses=_REFUSALS)(answer.to(model))
     app.include_router(router)
@@ -134,6 +135,8 @@ def _add_routes(app: FastAPI, about: About, worker: Worker, metrics: Metrics) ->
 class _Answering:
     """What becomes of a request."""
 
+    about = "The classes of nodes of the graph, or of new ones that exist for this request only."
+
     def __init__(self, about: About, worker: Worker, limits: Limits, names: Names | None) -> None:
         self._about, self._worker, self._limits, self._names = about, worker, limits, names
         self._aside = Aside()
@@ -144,11 +147,10 @@ class _Answering:
         """What comes back."""
         return response_model(self._worker.task, named=self._names is not None)
 
-    def to(self, model: type[PredictRequest]) -> Callable[..., Awaitable[Response]]:
+    def to(self, model: type[BaseModel]) -> Callable[..., Awaitable[Response]]:
         """The function that answers requests of a kind."""
 
-        async def predict(request: PredictRequest) -> Response:
-            """The classes of nodes of the graph, or of new ones that exist for this request only."""
+        async def predict(request: Any) -> Response:
             if not self._worker.ready:
                 raise HTTPException(503, "the service is starting or stopping; try again", RETRY_AFTER)
             try:
@@ -156,38 +158,65 @@ class _Answering:
             except TimeoutError:
                 detail = f"an answer may take {self._limits.timeout:g} s; try again, or ask for less"
                 raise HTTPException(503, detail, RETRY_AFTER) from None
-            numbers = len(found.nodes) * (1 if found.probabilities is None else self._about.classes)
-            written = await self._aside.run(self._write, found, size=numbers)
+            written = await self._aside.run(self._write, found, size=self._size(found))
             return Response(written, media_type="application/json")
 
+        predict.__doc__ = self.about
         predict.__annotations__["request"] = model  # with this graph's numbers in it
         return predict
 
-    def _write(self, found: Prediction) -> bytes:
+    def _size(self, found: Any) -> int:
+        return len(found) * (1 if found.probabilities is None else self._about.classes or 1)
+
+    def _write(self, found: Any) -> bytes:
         origin = {"ticket": self._about.ticket, "version": self._about.version}
         predicted = {self._worker.task.answers: found.answers, "probabilities": found.probabilities}
         answer = self.kind(nodes=found.nodes, **predicted, **self._called(found), **origin)
         return answer.model_dump_json().encode()
 
-    def _by_number(self, request: PredictRequest) -> PredictRequest:
+    def _by_number(self, request: Any) -> Any:
         if not isinstance(request, NamedPredictRequest) or not request.ids:
             return request
-        unknown = next((name for name in request.ids if name not in self._numbers), None)
-        if unknown is not None:
-            raise InputError(f"ids must be those of the graph's file (got {shortened(unknown)})")
-        nodes = [*request.nodes, *(self._numbers[name] for name in request.ids)]
+        nodes = [*request.nodes, *map(self._number, request.ids)]
         if len(nodes) > self._limits.max_nodes:
             raise InputError(f"nodes and ids must be at most {self._limits.max_nodes} (got {len(nodes)})")
         return request.model_copy(update={"nodes": nodes})
 
+    def _number(self, name: str) -> int:
+        if name not in self._numbers:
+            raise InputError(f"ids must be those of the graph's file (got {shortened(name)})")
+        return self._numbers[name]
+
     def _called(self, found: Prediction) -> dict[str, Any]:
         if self._names is None:
             return {}
-        ids, labels = self._names
-        return {
-            "ids": [ids[node] if node < len(ids) else None for node in found.nodes],
-            "labels": [labels[int(kind)] for kind in found.answers] if labels else None,
-        }
+        (ids, classes), task = self._names, self._worker.task
+        called = {"ids": [ids[node] if node < len(ids) else None for node in found.nodes]}
+        if task.answers == "labels":  # a node's labels stand there themselves
+            return called
+        return {**called, "labels": [classes[int(kind)] for kind in found.answers] if classes else None}
+
+
+class _AnsweringPairs(_Answering):
+    """The same for pairs."""
+
+    about = "How likely pairs of nodes are links, new nodes among them that exist for this request only."
+    kind = PairResponse
+
+    def _size(self, found: Any) -> int:
+        return 3 * len(found)
+
+    def _write(self, found: Any) -> bytes:
+        origin = {"ticket": self._about.ticket, "version": self._about.version}
+        return (
+            PairResponse(pairs=found.pairs, probabilities=found.probabilities, **origin).model_dump_json().encode()
+        )
+
+    def _by_number(self, request: Any) -> Any:
+        pairs = [*request.pairs, *([*map(self._number, pair)] for pair in request.ids)]
+        if len(pairs) > self._limits.max_nodes:
+            raise InputError(f"pairs and ids must be at most {self._limits.max_nodes} (got {len(pairs)})")
+        return request.model_copy(update={"pairs": pairs, "ids": []})
 
 
 async def _refuse(_: Request, error: Exception) -> JSONResponse:

@@ -37,9 +37,9 @@ class Gate:
     that it waits for its client, and takes no such place.
     """
 
-    def __init__(self, app: ASGIApp, path: str, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, path: str, limits: Limits, metrics: Metrics, *, pairs: bool = False) -> None:
         self._app, self._path, self._limits, self._metrics = app, path, limits, metrics
-        self._most = Most.of(limits)
+        self._most = Most.of(limits, pairs=pairs)
         self._coming = Transit(most=limits.max_unfinished, room=limits.in_flight)
         self._leaving = Transit(most=limits.max_connections, room=limits.in_flight)
         self._turn = asyncio.Lock()

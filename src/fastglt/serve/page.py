@@ -36,6 +36,7 @@ th, td { padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line); t
   vertical-align: top; }
 """
 _EXAMPLE = json.dumps({"nodes": [0, 5], "probabilities": True})
+_PAIRS = json.dumps({"pairs": [[0, 5], [3, 7]]})
 
 
 def page(openapi: Schema) -> str:
@@ -77,7 +78,8 @@ def _operation(path: str, method: str, operation: Schema) -> str:
     asked = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     parts = [f"<p>{escape(operation.get('description', ''))}</p>"]
     if asked:
-        command = f"curl localhost:8000{path} --json '{_EXAMPLE}'"
+        example = _PAIRS if asked.get("$ref", "").endswith("/PairRequest") else _EXAMPLE
+        command = f"curl localhost:8000{path} --json '{example}'"
         parts.append(f'<h4>Body</h4><p>{_kind(asked)}, for example</p><pre tabindex="0">{escape(command)}</pre>')
     rows = [_response(status, response) for status, response in operation["responses"].items()]
     parts.append(f"<h4>Answers</h4>{_table(('status', 'when', 'body'), rows)}")

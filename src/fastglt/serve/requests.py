@@ -107,7 +107,8 @@ def response_model(task: type[Task], *, named: bool) -> type[BaseModel]:
     if task.answers == "classes":
         return base
     kept = {name: (field.annotation, field) for name, field in base.model_fields.items() if name != "classes"}
-    fields: dict[str, Any] = {task.answers: (list[float], ...), **kept}
+    kept.pop(task.answers, None)  # what classes are called has no place beside it
+    fields: dict[str, Any] = {task.answers: (list[task.answer_type], ...), **kept}  # type: ignore[name-defined]
     return create_model(base.__name__, __doc__=f"The {task.answers} of the nodes that were asked for.", **fields)
 
 
@@ -122,59 +123,64 @@ def request_model(
 ) -> type[PredictRequest]:
     """The requests that one graph's service takes."""
     base = NamedPredictRequest if named else PredictRequest
-    node = _whole(num_nodes - 1)
+    node = whole(num_nodes - 1)
     fields: dict[str, Any] = {
-        "nodes": (_several(node, 1, limits.max_nodes), Field([], description="Ids of nodes of the graph.")),
+        "nodes": (several(node, 1, limits.max_nodes), Field([], description="Ids of nodes of the graph.")),
         "probabilities": (
             Annotated[bool, Field(strict=True)],
             Field(False, description="Whether the answer has the probability of each class."),
         ),
     }
-    if limits.max_new_nodes:
-        new = _new_nodes_model(num_nodes, num_features, limits)
-        fields["new_nodes"] = (new, Field(None, description=f"Numbered from {num_nodes} on."))
-    else:
-        fields["new_nodes"] = (None, Field(None, description="This service takes none."))
+    fields["new_nodes"] = new_nodes_field(num_nodes, num_features, limits)
     if named:
-        names = _several(Annotated[str, Field(strict=True)], 1, limits.max_nodes)
+        names = several(Annotated[str, Field(strict=True)], 1, limits.max_nodes)
         fields["ids"] = (names, Field([], description="Ids of nodes, as in the graph's file."))
     found: type[PredictRequest] = create_model("PredictRequest", __base__=base, __doc__=base.__doc__, **fields)
     return found
 
 
+def new_nodes_field(num_nodes: int, num_features: int, limits: Limits) -> tuple[Any, Any]:
+    """What a request may say of new nodes, if it may."""
+    if not limits.max_new_nodes:
+        return (None, Field(None, description="This service takes none."))
+    new = _new_nodes_model(num_nodes, num_features, limits)
+    return (new, Field(None, description=f"Numbered from {num_nodes} on."))
+
+
 def _new_nodes_model(num_nodes: int, num_features: int, limits: Limits) -> type[NewNodes]:
     value = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-_LARGEST, le=_LARGEST)]
-    index = _whole(num_features - 1)
+    index = whole(num_features - 1)
     most = limits.max_new_nodes
-    dense: Any = TypeAliasType("DenseFeatures", _several(_several(value, num_features, num_features), 1, most))
+    dense: Any = TypeAliasType("DenseFeatures", several(several(value, num_features, num_features), 1, most))
     sparse = create_model(
         "SparseFeatures",
         __base__=SparseFeatures,
         __doc__=SparseFeatures.__doc__,
-        indices=(_several(_several(index, 0, num_features), 1, most), ...),
-        values=(_several(_several(value, 0, num_features), 1, most), ...),
+        indices=(several(several(index, 0, num_features), 1, most), ...),
+        values=(several(several(value, 0, num_features), 1, most), ...),
     )
     features: Any = Annotated[
         Annotated[dense, Tag("dense")] | Annotated[sparse, Tag("sparse")],
         Discriminator(lambda given: "dense" if isinstance(given, list) else "sparse"),
     ]
-    edge = _several(_whole(num_nodes + most - 1), 2, 2)
+    edge = several(whole(num_nodes + most - 1), 2, 2)
     return create_model(
         "NewNodes",
         __base__=NewNodes,
         __doc__=NewNodes.__doc__,
         features=(features, Field(description="A list of numbers for each new node; or its non-zeros.")),
         edges=(
-            _several(edge, 0, limits.max_new_edges),
+            several(edge, 0, limits.max_new_edges),
             Field([], description="Pairs of node ids, at least one of them new: [source, target]."),
         ),
     )
 
 
-def _whole(most: int) -> Any:
+def whole(most: int) -> Any:
+    """A whole number from 0 on."""
     return Annotated[int, Field(strict=True, ge=0, le=most)]
 
 
-def _several(kind: Any, least: int, most: int) -> Any:
+def several(kind: Any, least: int, most: int) -> Any:
     """A list; the first error ends its reading, so that a million of them cost no more than one."""
     return Annotated[list[kind], FailFast(), Field(min_length=least, max_length=most)]

@@ -32,10 +32,15 @@ class Most:
     containers: int  # lists and objects
 
     @staticmethod
-    def of(limits: Limits) -> "Most":
-        """Twice what fits and some more: what is slightly too much is explained better by who reads it."""
-        containers = 2 * (2 * limits.max_new_nodes + limits.max_new_edges) + _MORE
-        return Most(keys=_KEYS, depth=_DEPTH, strings=2 * limits.max_nodes + _MORE, containers=containers)
+    def of(limits: Limits, *, pairs: bool = False) -> "Most":
+        """Twice what fits and some more: what is slightly too much is explained better by who reads it.
+
+        A pair of nodes is a list, and may have two strings.
+        """
+        asked = limits.max_nodes if pairs else 0
+        containers = 2 * (2 * limits.max_new_nodes + limits.max_new_edges + asked) + _MORE
+        strings = 2 * (limits.max_nodes + asked) + _MORE
+        return Most(keys=_KEYS, depth=_DEPTH, strings=strings, containers=containers)
 
 
 class Scan:

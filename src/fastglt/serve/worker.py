@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from fastglt.deploy import Predictor
 from fastglt.errors import InputError
 from fastglt.kernels import set_threads
 from fastglt.serve.metrics import Metrics
+from fastglt.serve.pairs import PairPrediction, PairRequest, answer_pairs
 from fastglt.serve.requests import PredictRequest
 from fastglt.tasks import Task
 
@@ -32,7 +34,7 @@ class Prediction:
     """What is predicted for some nodes."""
 
     nodes: list[int]
-    answers: list[int] | list[float]  # classes, or whatever the task predicts
+    answers: list[Any]  # classes, or whatever the task predicts
     probabilities: list[list[float]] | None
 
     @staticmethod
@@ -40,20 +42,27 @@ class Prediction:
         """From a row of outputs for each node."""
         shares = task.probabilities(outputs.double()) if probabilities else None
         rounded = None if shares is None else shares.round(decimals=_DIGITS).tolist()
-        return Prediction(nodes, task.decide(outputs).tolist(), rounded)
+        return Prediction(nodes, task.listed(task.decide(outputs)), rounded)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+Request = PredictRequest | PairRequest
+Answer = Prediction | PairPrediction
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    request: PredictRequest
-    found: "asyncio.Future[Prediction]"
+    request: Request
+    found: "asyncio.Future[Answer]"
 
 
 class Worker:
     """Answers requests in the order they came; only inside `running`."""
 
     def __init__(self, predictor: Predictor, metrics: Metrics, *, threads: int) -> None:
-        self.outputs = predictor.logits().cpu()  # of all nodes
+        self.outputs = predictor.logits().cpu()  # of all nodes; of a ticket for links, what pairs are decoded from
         if not bool(torch.isfinite(self.outputs).all()):
             raise InputError("a ticket that is served must give finite outputs (got NaN or infinity)")
         self._predictor, self._metrics, self._threads = predictor, metrics, threads
@@ -85,9 +94,10 @@ class Worker:
                 with suppress(asyncio.CancelledError):
                     await self._task
 
-    async def ask(self, request: PredictRequest, timeout: float) -> Prediction:
+    async def ask(self, request: Request, timeout: float) -> Answer:
         """The answer, or TimeoutError; nobody computes what nobody waits for any more."""
-        if request.new_nodes is None:
+        found: Answer
+        if isinstance(request, PredictRequest) and request.new_nodes is None:
             found = await self._look_up(request)
         else:
             job = _Job(request, asyncio.get_running_loop().create_future())
@@ -95,7 +105,7 @@ class Worker:
             self._tell()
             async with asyncio.timeout(timeout):
                 found = await job.found
-        self._metrics.nodes.inc(len(found.nodes))
+        self._metrics.nodes.inc(len(found))
         return found
 
     async def _look_up(self, request: PredictRequest) -> Prediction:
@@ -119,13 +129,18 @@ class Worker:
             if job.found.done():  # given up
                 continue
             try:
-                found = await loop.run_in_executor(thread, answer, self._predictor, job.request)
+                found = await loop.run_in_executor(thread, self._answer, job.request)
             except Exception as error:  # its own: the next ones are answered
                 if not job.found.done():
                     job.found.set_exception(error)
             else:
                 if not job.found.done():
                     job.found.set_result(found)
+
+    def _answer(self, request: Request) -> Answer:
+        if isinstance(request, PairRequest):
+            return answer_pairs(self._predictor, self.outputs.to(self._predictor.x.device), request)
+        return answer(self._predictor, request)
 
     def _tell(self) -> None:
         self._metrics.waiting.set(len(self._waiting))

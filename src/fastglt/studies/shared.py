@@ -1,13 +1,14 @@
 """What all runs of a study share, whichever question it asks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
 from fastglt.methods import Targets
+from fastglt.methods.base import WEIGHTS
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.methods.teaching import Distill
 from fastglt.methods.variants import Variant, check_differ, read_variants
@@ -19,7 +20,6 @@ from fastglt.runs.plan import Run
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
 
 Place = Path | str
 
@@ -27,7 +27,8 @@ Place = Path | str
 class StudySettings(TypedDict, total=False):
     """What `fastglt.compare` and `fastglt.extreme` both take besides methods, sparsities and seeds."""
 
-    task: str
+    task: str | None
+    task_options: Mapping[str, Any] | None
     metric: str | None
     model: str
     model_options: Mapping[str, Any] | None
@@ -35,6 +36,7 @@ class StudySettings(TypedDict, total=False):
     budget: SomeBudget
     distill: Distill
     inductive: float | None
+    structure: str
     hidden: int
     split_seed: int
     data_root: Place | None
@@ -57,7 +59,8 @@ class Study:
     command: str  # the name under which runs are recorded, and which their folder has
     dataset: Place
     methods: str | Sequence[str]
-    task: str = DEFAULT_TASK
+    task: str | None = None
+    task_options: Mapping[str, Any] | None = None
     metric: str | None = None
     model: str = "gcn"
     model_options: Mapping[str, Any] | None = None
@@ -65,6 +68,7 @@ class Study:
     budget: SomeBudget = None
     distill: Distill = None
     inductive: float | None = None
+    structure: str = WEIGHTS
     hidden: int = 512
     split_seed: int = 0
     data_root: Place | None = None
@@ -132,6 +136,7 @@ class Study:
         return build_experiment(
             dataset=str(self.dataset),
             task=self.task,
+            task_options=dict(self.task_options or {}),
             metric=self.metric,
             model=self.model,
             model_options=dict(self.model_options or {}),
@@ -139,7 +144,9 @@ class Study:
             options=variant.options,
             training=self.budget,
             distill=self.distill,
-            **asdict(targets),
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
+            structure=self.structure,
             hidden=self.hidden,
             seed=seed,
             split_seed=split_seed,

@@ -25,7 +25,7 @@ _KEY = "fastglt"  # the one key of safetensors' own metadata: several would come
 
 
 def to_bytes(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
-    """The same tensors and metadata always give the same bytes; no two tensors may share memory."""
+    """A file's bytes, equal for equal tensors and metadata; no two tensors may share memory."""
     return save(dict(tensors), {_KEY: json.dumps(meta, default=_plain)})
 
 

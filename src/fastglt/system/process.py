@@ -14,6 +14,7 @@ from fastglt.errors import InputError, MachineError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 30
+_LARGEST, _NEVER = (1 << 31) - 1, -1
 LARGE_BLOCK = 64 << 20
 _NO_LIMIT = 1 << 62
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -41,6 +42,19 @@ def keep_freed_memory() -> None:
 
 
 @cache
+def keep_large_memory() -> None:
+    """Let the C library reuse blocks of any size from now on, and return none.
+
+    On a large graph activations are so large that `keep_freed_memory` would return them: getting them again took as
+    long as computing on them.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST)
+        mallopt(_M_TRIM_THRESHOLD, _NEVER)
+
+
+@cache
 def return_large_memory() -> None:
     """Have blocks of 64 MB and more returned to the system from now on.
 
@@ -56,11 +70,21 @@ def peak_memory() -> int:
 
     Linux's own mark where there is one: `getrusage` begins with the memory of the process that started it.
     """
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def current_memory() -> int:
+    """The memory this process has now, in bytes; where the system does not tell, the most it has had."""
+    return _status("VmRSS") or peak_memory()
+
+
+def _status(mark: str) -> int:
+    """What Linux says about this process, in bytes; 0 elsewhere."""
     with contextlib.suppress(OSError, StopIteration):
         with Path("/proc/self/status").open() as status:
-            mark = next(line for line in status if line.startswith("VmHWM:"))
-        return int(mark.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            line = next(line for line in status if line.startswith(f"{mark}:"))
+        return int(line.split()[1]) * 1024
+    return 0
 
 
 def available_memory() -> int:

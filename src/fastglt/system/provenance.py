@@ -1,5 +1,6 @@
 """Where a result comes from: the software, the code's revision, the machine."""
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -41,13 +42,18 @@ def machine() -> dict[str, Any]:
 
 @cache
 def revision() -> str | None:
-    """The git commit of this code, with "-dirty" where files of it have been changed since; None if there is none.
+    """The git commit of this code; where it has been changed since, with "-dirty-" and a digest of the changes.
 
-    An installed copy may lie in somebody else's checkout: that one's commit says nothing about it.
+    None if there is no commit. An installed copy may lie in somebody else's checkout: that
+    one's commit says nothing about it.
     """
     if _git("ls-files", "--error-unmatch", _HERE.name) is None:
         return None
-    return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    commit, changes = _git("rev-parse", "HEAD"), _git("diff", "--no-ext-diff", "--no-textconv", "--binary", "HEAD")
+    if commit is None or not changes:
+        return commit
+    digest = hashlib.sha256(changes.encode(errors="surrogateescape")).hexdigest()
+    return f"{commit}-dirty-{digest[:12]}"
 
 
 def _git(*arguments: str) -> str | None:
@@ -59,6 +65,7 @@ def _git(*arguments: str) -> str | None:
             env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
             capture_output=True,
             text=True,
+            errors="surrogateescape",
             timeout=30,
             check=True,
         )

@@ -21,7 +21,7 @@ from fastglt.tasks.metrics import Metric
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-OutputsOf = Callable[[Tensor | None], Tensor]  # a network's outputs for some nodes (None: for all)
+OutputsOf = Callable[[Tensor | None], Tensor]  # a network's outputs for some targets (None: for all nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Scores:
 class Step:
     """One step of the optimiser: what the network computes for it. The task knows its loss."""
 
-    nodes: Tensor | None  # whose outputs are needed; None: everybody's
+    nodes: Tensor | None  # whose outputs are needed, node ids or pairs of them [targets, 2]; None: everybody's
 
     def pick(self, outputs: Tensor) -> Tensor:
         """The step's rows among the outputs of all nodes."""
@@ -52,30 +52,54 @@ class Step:
 class Task(ABC):
     """What a network is trained for: the contract that every task keeps.
 
-    A task is a value: graph, features, labels and split, checked and prepared once.
+    A task is a value: graph, features, labels and split, checked and prepared once. Its *targets* are what is
+    predicted for: nodes, or pairs of nodes. Fields that `option_names` lists are options, which a user may set.
     """
 
     name: ClassVar[str]  # in files and options
     metrics: ClassVar[tuple[Metric, ...]]  # by which it can be scored, its default first
     answer: ClassVar[str]  # what is predicted, in one word: class, value, …
     answers: ClassVar[str]  # the same for several
+    of_pairs: ClassVar[bool] = False  # whether targets are pairs of nodes
+    option_names: ClassVar[tuple[str, ...]] = ()  # the fields that a user may set
+    answer_type: ClassVar[Any] = float  # the plain type of what is predicted for one node, as `listed` gives it
 
-    graph: Graph
+    graph: Graph  # along which messages go
     x: Features
     metric: str
 
     @classmethod
     @abstractmethod
-    def from_data(cls, data: "Data", *, metric: str | None = None, directed: bool | None = None) -> Self:
+    def from_data(
+        cls, data: "Data", *, metric: str | None = None, directed: bool | None = None, **options: Any
+    ) -> Self:
         """Check a PyG `Data` and prepare it; the data itself is not changed.
 
-        None: the default metric; directed if the data is.
+        None: the default metric; directed if the data is. `options` are the task's own.
         """
 
     @classmethod
     @abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None, **options: Any) -> Self:
         """The task from named tensors, without PyG; x may be sparse as in `Features`."""
+
+    @classmethod
+    def message_data(cls, data: "Data", **options: Any) -> "Data":
+        """The data as networks see it: without edges that are held back to be predicted."""
+        return data
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The task's own options, where they are not as usual; plain values."""
+        fields = {name: self.__dataclass_fields__[name] for name in self.option_names}
+        return {name: getattr(self, name) for name, one in fields.items() if getattr(self, name) != one.default}
+
+    @property
+    def decoder(self) -> dict[str, Any] | None:
+        """What a network needs after its last layer to answer for pairs, as `models.decoders.make_decoder` takes
+        it; None: a row of a node is the answer.
+        """
+        return None
 
     @property
     def device(self) -> torch.device:
@@ -99,7 +123,7 @@ class Task(ABC):
     @property
     @abstractmethod
     def num_outputs(self) -> int:
-        """How many numbers a network gives for each node, at least."""
+        """How many numbers a network gives for each target, at least."""
 
     @property
     @abstractmethod
@@ -118,14 +142,27 @@ class Task(ABC):
     def evaluate(self, outputs_of: OutputsOf) -> Scores:
         """Validation and test scores, from one pass of the network."""
 
+    @property
+    def overview(self) -> Tensor | None:
+        """The targets that stand for everything: what a teacher is asked about, and methods that look beyond the
+        training targets. None: every node.
+        """
+        return None
+
     @abstractmethod
     def divergence(self, student: Tensor, teacher: Tensor) -> Tensor:
-        """How far a student's outputs for all nodes are from its teacher's; the mean over what is predicted."""
+        """How far a student's outputs for the overview are from its teacher's; the mean over what is predicted."""
 
     @classmethod
     @abstractmethod
     def decide(cls, outputs: Tensor) -> Tensor:
         """What outputs predict: a class, a value, …; one entry for each row."""
+
+    @classmethod
+    def listed(cls, decided: Tensor) -> list[Any]:
+        """What was decided as plain values, one for each row."""
+        found: list[Any] = decided.tolist()
+        return found
 
     @classmethod
     def probabilities(cls, outputs: Tensor) -> Tensor | None:
@@ -140,6 +177,10 @@ class Task(ABC):
             "features": self.x.num_features,
             self.answers: self.num_outputs,
         }
+
+    def sizes(self) -> dict[str, str]:
+        """What a person is told of the split, in words: training, validation, test; nothing where nobody says."""
+        return {}
 
     @property
     def unlabelled(self) -> Tensor:
@@ -160,12 +201,37 @@ class Task(ABC):
         """How sure the outputs are of what they predict, as one number that has a gradient."""
         raise _lacks(type(self), "certainty")
 
+    @property
+    def edge_targets(self) -> Tensor | None:
+        """Whose outputs `agreement` needs; None: every node's."""
+        return None
+
+    def agreement(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """How far the predictions along each edge agree, in [0, 1]; and whether both its ends are in one group."""
+        shares, groups = self.distribution(outputs), self.groups(outputs)
+        source, target = groups[self.graph.edges]
+        return edge_agreement(self.graph, shares), source == target
+
     @classmethod
     def require(cls, *views: str) -> None:
         """Refuse a task that has no answer to some of these questions, named as the methods above."""
         for view in views:
             if getattr(cls, view) is getattr(Task, view):
                 raise _lacks(cls, view)
+
+
+_AT_A_TIME = 1 << 18  # edges
+
+
+def edge_agreement(graph: Graph, shares: Tensor) -> Tensor:
+    """How far the predictions for an edge's two ends agree, in [0, 1]: the product of their shares of each class.
+
+    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    >>> edge_agreement(graph, torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.25, 0.75]])).tolist()
+    [1.0, 0.25]
+    """
+    parts = torch.split(graph.edges, _AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
+    return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
 
 
 _VIEWS = {

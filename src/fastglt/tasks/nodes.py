@@ -46,37 +46,42 @@ class NodeTask(Task):
         """The mean loss of outputs that should be these labels."""
 
     @classmethod
-    def from_data(cls, data: "Data", *, metric: str | None = None, directed: bool | None = None) -> Self:
+    def from_data(
+        cls, data: "Data", *, metric: str | None = None, directed: bool | None = None, **options: Any
+    ) -> Self:
         """Check a PyG `Data` and prepare it; the data itself is not changed.
 
         None: the default metric; directed if the data is.
         """
         check_kind(data)
-        return cls._prepare(data, lambda: Graph.from_data(data, directed=directed), metric)
+        return cls._prepare(data, lambda: Graph.from_data(data, directed=directed), metric, options)
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None) -> Self:
-        """The task from x, y, edge_index, masks and, if given, edge_weight by name, without PyG.
+    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None, **options: Any) -> Self:
+        """The task from x, y, edge_index, masks and, if given, edge_weight and edge_attr by name, without PyG.
 
         x may be sparse as in `Features`.
         """
-        source, weight = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0]), tensors.get("edge_weight")
+        source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
+        values: dict[str, Any] = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
 
         def graph() -> Graph:
-            return Graph.from_edge_index(source.edge_index, source.num_nodes, edge_weight=weight)
+            return Graph.from_edge_index(source.edge_index, source.num_nodes, **values)
 
-        return cls._prepare(source, graph, metric)
+        return cls._prepare(source, graph, metric, options)
 
     @classmethod
-    def _prepare(cls, data: Any, graph: Callable[[], Graph], metric: str | None) -> Self:
+    def _prepare(
+        cls, data: Any, graph: Callable[[], Graph], metric: str | None, options: Mapping[str, Any]
+    ) -> Self:
         chosen = metric_of(cls, metric).name
         x = features_of(data)
-        y = cls.read_labels(data.y, x.shape[0])
+        y = cls.read_labels(getattr(data, "y", None), x.shape[0])
         if x.shape[0] == 0:
             raise InputError("the graph must have at least one node (got none)")
         split = split_of(data)
         y = cls.settle_labels(y, split, chosen)
-        return cls(graph=graph(), x=Features(x), y=y, metric=chosen, **split)
+        return cls(graph=graph(), x=Features(x), y=y, metric=chosen, **split, **options)
 
     @cached_property
     def judged(self) -> Tensor:
@@ -136,6 +141,11 @@ class NodeTask(Task):
         if not nodes.numel():
             return float("nan")
         return metric_of(type(self), self.metric).compute(outputs, self.y[nodes])
+
+    def sizes(self) -> dict[str, str]:
+        """How many nodes the split has of each kind."""
+        sizes = {"training": self.train, "validation": self.val, "test": self.test}
+        return {name: f"{nodes.numel():,}" for name, nodes in sizes.items()}
 
     def to(self, device: torch.device | str) -> Self:
         """The task on another device."""

@@ -4,7 +4,7 @@ A distilled ticket has a teacher before all that, the dense network, and a secon
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,7 @@ from fastglt.models.base import Network, state_of
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.provenance import versions
-from fastglt.tasks import DEFAULT as DEFAULT_TASK
-from fastglt.tasks import Scores, Task, kind_of, task_settings
+from fastglt.tasks import Scores, Task, make_task, task_settings
 from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tickets.networks import as_network, warn_of_unused_weights
 from fastglt.tickets.new_nodes import NewNodes, check_network
@@ -66,12 +65,14 @@ def find_ticket(
     *,
     graph_sparsity: float = 0.2,
     weight_sparsity: float = 0.9,
+    structure: str = "weights",
     method: str = "fastglt",
     seed: int = 0,
     budget: SomeBudget = None,
     hidden: int = 512,
     model_options: Mapping[str, Any] | None = None,
-    task: str | type[Task] = DEFAULT_TASK,
+    task: str | type[Task] | None = None,
+    task_options: Mapping[str, Any] | None = None,
     metric: str | None = None,
     directed: bool | None = None,
     isolated: bool = True,
@@ -103,12 +104,15 @@ def find_ticket(
         data: A PyG `Data` with x, edge_index, y and the masks of a split: one graph, nodes of one kind.
         graph_sparsity: The share of edges to remove.
         weight_sparsity: The share of weights to remove.
+        structure: What goes: single weights, or whole hidden units ("units"), which makes a smaller dense network.
         method: A name from `fastglt methods`, or ``module:Class`` of your own.
         seed: Random seed (initial weights of a backbone that is named, dropout).
         budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
         hidden: Width of the hidden layer of a backbone that is named.
         model_options: Other options of such a backbone, such as ``{"heads": 4}``.
-        task: What is predicted: a name, or a class that extends `Task`.
+        task: What is predicted: a name ("node-classification", "multi-label", "link"), or a class that extends
+            `Task` (default: what data.y is for, classes or, where it has several columns, many labels a node).
+        task_options: The task's own options, such as ``{"decoding": "dot"}``.
         metric: How it is scored (default: the task's first).
         directed: Whether each direction of an edge is pruned on its own (default: if the data is directed).
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
@@ -125,9 +129,9 @@ def find_ticket(
         split_seed: Seed by which these nodes are drawn.
         options: The method's own options, such as ``swap_fraction=0.2``.
     """
-    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity)
+    targets = Targets(graph_sparsity=graph_sparsity, weight_sparsity=weight_sparsity, structure=structure)
     lookup(method)  # a mistake is better told before the data is read
-    whole = kind_of(task).from_data(data, metric=metric, directed=directed).to(device)
+    whole = make_task(task, data, metric=metric, directed=directed, options=task_options).to(device)
     unseen = None if inductive is None else hide(whole, inductive, seed=split_seed)
     prepared = whole if unseen is None else unseen.seen
     soft_edges = graph_sparsity > 0
@@ -172,7 +176,15 @@ def find(
     phases: dict[str, PhaseResult] = {}
     if budget.distill > 0:
         phases["teacher"], teacher = train_teacher(network, task, budget, **given)
-    start = partial(Training, network, task, method.recipe, seed=seed, teacher=teacher_of_search(teacher, budget))
+    start = partial(
+        Training,
+        network,
+        task,
+        method.recipe,
+        seed=seed,
+        teacher=teacher_of_search(teacher, budget),
+        units=method.units(network, task),
+    )
     search = phases["search"] = run_phase("search", start, method, journal, progress)
     if isolated:
         fixed: dict[str, Any] = {"masks": search.best.masks, "teacher": teacher}
@@ -210,6 +222,7 @@ def check_targets(network: Network, task: Task, method: Method) -> None:
     """Refuse targets that leave nothing, and a network that is not for this method, before anything is trained."""
     method.check(network)
     task.require(*method.needs)
+    method.units(network, task)
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))
     warn_of_unused_weights(network, task.graph)
 
@@ -240,10 +253,10 @@ def make_ticket(
         config={
             "method": method.name,
             "options": method.options,
-            "targets": asdict(method.targets),
+            "targets": method.targets.settings,
             "budget": method.budget.settings,
             "metric": task.metric,
-            **task_settings(type(task)),
+            **task_settings(task),
             **({"edge_values": task.graph.values_fingerprint} if valued else {}),
             **({"fields": fields} if fields else {}),
             **({"findings": best.findings} if best.findings else {}),

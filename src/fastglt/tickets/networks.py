@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from fastglt.errors import InputError
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Masks
-from fastglt.models import Backbone, Network, PyGNetwork, build, make
+from fastglt.models import Backbone, Network, PyGNetwork, build_network, make
+from fastglt.models.links import KEY, LinkNetwork, measured_width, with_decoder
 from fastglt.system.seeds import derive
 from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket
@@ -35,19 +36,24 @@ def as_network(
     if not isinstance(model, nn.Module):
         raise InputError(f"model must be a name or a torch.nn.Module (got {type(model).__name__})")
     network = model if isinstance(model, Network) else PyGNetwork(model, prunable=prunable)
-    check_fits(network, task, soft_edges=soft_edges)
-    return network
+    if task.decoder is None or isinstance(network, LinkNetwork):
+        check_fits(network, task, soft_edges=soft_edges)
+        return network
+    network.check_fits(task.x, task.graph, 1, soft_edges=soft_edges)
+    width = measured_width(network, task.x, task.graph)
+    return with_decoder(network, task.decoder, width=width, seed=seed)
 
 
 def named_network(
     name: str, task: Task, *, hidden: int, seed: int, options: Mapping[str, Any] | None = None
-) -> Backbone:
-    """A backbone for a task by its name, or by where it lives."""
-    shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": task.num_outputs}
+) -> Network:
+    """A backbone for a task by its name, or where it lives; for pairs with a decoder of rows as wide as hidden."""
+    outputs = task.num_outputs if task.decoder is None else hidden
+    shape = {"in_channels": task.x.num_features, "hidden": hidden, "out_channels": outputs}
     network = make(name, **shape, seed=seed, **(options or {}))
     if network.tried_out:
-        check_fits(network, task, soft_edges=True)
-    return network
+        network.check_fits(task.x, task.graph, outputs, soft_edges=True)
+    return network if task.decoder is None else with_decoder(network, task.decoder, width=hidden, seed=seed)
 
 
 def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
@@ -63,10 +69,11 @@ def warn_of_unused_weights(network: Network, graph: Graph) -> None:
     """Tell that a network which reads no edge values is trained on a graph that has weights."""
     attr = graph.edge_attr
     weighted = graph.edge_weight is not None or (attr is not None and attr.dim() == 1)
-    if weighted and isinstance(network, Backbone) and not network.reads_edge_values:
+    ours = isinstance(network.encoder if isinstance(network, LinkNetwork) else network, Backbone)
+    if weighted and ours and not network.reads_edge_values:
         warnings.warn(
-            f"{network.name} takes no edge weights: those of the data are not used, and all edges count alike; "
-            "a PyG model whose forward has edge_weight uses them",
+            f"{network.spec['name']} takes no edge weights: those of the data are not used, and all edges count "
+            "alike; a PyG model whose forward has edge_weight uses them",
             UnusedWeightsWarning,
             stacklevel=4,
         )
@@ -91,16 +98,19 @@ def network_of(ticket: Ticket, model: nn.Module | str | None) -> tuple[Network, 
     spec: dict[str, Any] = dict(ticket.model)
     if not ticket.is_of_users_model:
         _refuse_other_backbone(spec, model)
-        return _with_its_names(build(spec), ticket.masks)
+        return _with_its_names(build_network(spec), ticket.masks)
     owner = spec["class"]
     if not isinstance(model, nn.Module) or isinstance(model, Network):
         raise InputError(f"the ticket belongs to a user's model, {owner}; pass that model (got {_name_of(model)})")
     if not owner.endswith(f".{type(model).__qualname__}"):
         raise InputError(f"the model must be the one the ticket was found with, {owner} (got {_name_of(model)})")
     try:
-        wrapped = PyGNetwork(model, prunable=spec["prunable"])
+        wrapped: Network = PyGNetwork(model, prunable=spec["prunable"])
     except InputError as error:
         raise InputError(f"the model must be the one the ticket was found with, {owner} ({error})") from None
+    if KEY in spec:
+        decoder = dict(spec[KEY])
+        wrapped = with_decoder(wrapped, decoder, width=decoder.pop("width"), seed=ticket.seed)
     return _with_its_names(wrapped, ticket.masks)
 
 

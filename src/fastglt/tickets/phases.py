@@ -156,7 +156,7 @@ def teacher_of(best: Snapshot, network: Network, task: Task, budget: Budget, *, 
     training = Training(network, task, budget.recipe, seed=seed, masks=best.masks)
     with own_random_state(task.device):
         set_random_state(derive(seed, "teacher"), task.device)  # for a model that draws random numbers even here
-        return Teacher(outputs=network_outputs(training, best), **how_to_teach(budget, task))
+        return Teacher(outputs=network_outputs(training, best, targets=task.overview), **how_to_teach(budget, task))
 
 
 def teacher_of_search(teacher: Teacher | None, budget: Budget) -> Teacher | None:

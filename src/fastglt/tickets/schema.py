@@ -13,6 +13,8 @@ from torch import Tensor
 
 from fastglt.methods.base import Budget
 from fastglt.models import BACKBONES
+from fastglt.models.decoders import NAMES
+from fastglt.models.links import KEY
 
 _MOST_DIMENSIONS = 8
 _WEIGHTS = {
@@ -37,7 +39,15 @@ def check_header(header: Mapping[str, Any]) -> None:
     _check_model(header["model"])
 
 
+def _check_decoder(spec: Any) -> None:
+    fits = isinstance(spec, dict) and spec.get("name") in NAMES
+    if not fits or not all(_is_count(value) and value for name, value in spec.items() if name != "name"):
+        raise ValueError(f"'model' must have a decoder that is one of {', '.join(NAMES)}, with counts")
+
+
 def _check_model(spec: Mapping[str, Any]) -> None:
+    if KEY in spec:
+        _check_decoder(spec[KEY])
     if spec["name"] == "pyg":
         if not _is_text(spec["class"]) or not _is_list(spec["prunable"], _is_text):
             raise ValueError("'model' must name a class and what of it is prunable")
@@ -128,6 +138,7 @@ _CONFIG: dict[str, _Rule] = {
     "metric": ("a text", _is_text),
     "task": ("a text", lambda value: value is None or _is_text(value)),
     "findings": ("a mapping", lambda value: value is None or isinstance(value, dict)),
+    "task_options": ("a mapping", lambda value: value is None or isinstance(value, dict)),
     "inductive": ("a mapping", lambda value: value is None or isinstance(value, dict)),
     "edge_values": ("a text", lambda value: value is None or _is_text(value)),
 }

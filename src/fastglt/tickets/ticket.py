@@ -20,6 +20,7 @@ from fastglt.tasks import DEFAULT, Task, registered
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from fastglt.report.charts import Picture
     from fastglt.training.records import EpochRecord
 
 
@@ -69,6 +70,12 @@ class Ticket:
         return registered(self.config.get("task", DEFAULT))
 
     @property
+    def task_options(self) -> dict[str, Any]:
+        """The options of its task, where they are not as usual."""
+        found: dict[str, Any] = self.config.get("task_options", {})
+        return dict(found)
+
+    @property
     def directed(self) -> bool | None:
         """What the search was told about its graph; None if the data itself decided."""
         said: bool | None = self.config.get("directed")
@@ -107,7 +114,7 @@ class Ticket:
 
         ticket = load(Path(path))
         if data is not None:
-            graph = _graph_of(data, ticket.directed)
+            graph = Graph.from_data(ticket.message_data(data), directed=ticket.directed)
             x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
             ticket.check_graph(graph, x, other_graph=other_graph)
         return ticket
@@ -116,12 +123,22 @@ class Ticket:
         """Refuse another graph, unless told otherwise; other features only warn."""
         self.check_graph(task.graph, task.x, other_graph=other_graph)
 
+    def message_data(self, data: "Data") -> "Data":
+        """The data as its network sees it: without edges that its task holds back to predict them."""
+        from torch_geometric.data import Data
+
+        if not isinstance(data, Data):
+            raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
+        return self.task.message_data(data, **self.task_options)
+
     def prune(self, data: "Data", *, other_graph: bool = False) -> "Data":
         """A copy of the data without the edges that the ticket removes.
 
-        The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it.
+        The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it. Edges
+        that a task holds back to predict them are gone as well.
         """
-        graph = _graph_of(data, self.directed)
+        data = self.message_data(data)
+        graph = Graph.from_data(data, directed=self.directed)
         self.check_graph(graph, None, other_graph=other_graph)
         columns = torch.arange(data.edge_index.shape[1], device=data.edge_index.device)
         numbered = Graph.from_edge_index(
@@ -132,6 +149,20 @@ class Ticket:
         if pruned.x is None:
             pruned.num_nodes = graph.num_nodes
         return pruned
+
+    def plot(self, data: "Data | None" = None) -> "Picture":
+        """A picture of the search, with its cuts and swaps; with its `data`, of the graph that it keeps and prunes.
+
+        In a notebook it shows itself; `save("fig.pdf")` keeps it. Needs the extra ``fastglt[report]``.
+        """
+        from fastglt.tickets.showing import graph_picture, search_picture
+
+        return search_picture(self) if data is None else graph_picture(self, data)
+
+    def _repr_html_(self) -> str:
+        from fastglt.tickets.showing import as_html
+
+        return as_html(self)
 
     def check_graph(self, graph: Graph, x: Features | None, *, other_graph: bool = False) -> None:
         """`check` for a graph and features on their own, without a task."""
@@ -156,14 +187,6 @@ class Ticket:
             warnings.warn(
                 "the features differ from those the ticket was found on", OtherFeaturesWarning, stacklevel=3
             )
-
-
-def _graph_of(data: object, directed: bool | None) -> Graph:
-    from torch_geometric.data import Data
-
-    if not isinstance(data, Data):
-        raise InputError(f"data must be a torch_geometric.data.Data (got {type(data).__name__})")
-    return Graph.from_data(data, directed=directed)
 
 
 def state_hash(state: Mapping[str, Tensor]) -> str:

@@ -1,7 +1,8 @@
 """The ticket file: one safetensors file with bit-packed masks, kept weights only, and JSON metadata.
 
 The search's history is in it as well, unless it has none, as tickets of before. No times and no paths are in it, so
-equal runs give equal bytes; a checksum covers every byte.
+equal runs give equal bytes; a checksum covers every byte. Where whole units were pruned, a mask is stored as its
+rows and columns that are not empty and what it has there (format 2).
 """
 
 import hashlib
@@ -11,23 +12,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
-from fastglt.masks import Mask, Masks
-from fastglt.models import BACKBONES, Backbone, build
+from fastglt.masks import Masks
+from fastglt.methods.base import UNITS
+from fastglt.models import BACKBONES, Backbone, build_network
 from fastglt.models.base import state_of
+from fastglt.models.links import KEY
 from fastglt.system.container import nan_as_null, own_copies, read_meta, read_tensors, to_bytes
 from fastglt.system.plugins import code_digest
 from fastglt.system.process import is_out_of_memory
 from fastglt.system.storage import disk_errors, write_atomically
-from fastglt.tickets import history
+from fastglt.tickets import history, mask_bits
 from fastglt.tickets.schema import check_header, check_tensors
 from fastglt.tickets.ticket import Ticket, state_hash
 
-FORMAT = 1
+FORMAT, FORMAT_OF_UNITS = 1, 2
 INITIAL_FILE = "init.safetensors"
 
 _PLAIN = (
@@ -42,6 +43,7 @@ _PLAIN = (
     "versions",
 )
 _PRIMES = {"in_channels": 11, "hidden": 13, "out_channels": 17, "heads": 19}  # the sizes of a backbone's tiny twin
+_DECODER_PRIME = 23  # the width of its decoder, if it has one
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
 _NO_CHECKSUM = "0" * 64  # what stands in the checksum's place while it is computed
 
@@ -58,15 +60,20 @@ def save(ticket: Ticket, path: Path) -> None:
 
 def encode(ticket: Ticket) -> bytes:
     """The file's bytes; the same ticket always gives the same ones."""
-    tensors = {"mask/edges": _pack(ticket.masks.edges)}
+    tensors = {"mask/edges": mask_bits.pack(ticket.masks.edges)}
     if ticket.soft_edge_mask is not None:
         tensors["edge_scores"] = ticket.soft_edge_mask
+    by_units = ticket.config.get("targets", {}).get("structure") == UNITS
+    pairs = ((mask, ticket.weights[name]) for name, mask in ticket.masks.weights.items())
+    by_units = by_units and all(mask_bits.fits_units(*pair) for pair in pairs)
+    pack = mask_bits.pack_units if by_units else mask_bits.pack_named
     for name, mask in ticket.masks.weights.items():
-        tensors[f"mask/weights/{name}"] = _pack(mask)
+        tensors |= pack(f"mask/weights/{name}", mask)
     for name, value in ticket.weights.items():
         pruned = ticket.masks.weights.get(name)
         tensors[f"weights/{name}"] = value if pruned is None else value[pruned.kept]
-    header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": FORMAT, "edges": ticket.masks.edges.size}
+    form = FORMAT_OF_UNITS if by_units else FORMAT
+    header: dict[str, Any] = {"checksum": _NO_CHECKSUM, "format": form, "edges": ticket.masks.edges.size}
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: nan_as_null(getattr(ticket, name)) for name in _PLAIN}
     columns, stages = history.to_tensors(ticket.history)
@@ -88,8 +95,9 @@ def load(path: Path) -> Ticket:
 def decode(content: bytes, source: str, *, initial_file: Path) -> Ticket:
     """A ticket from a file's bytes."""
     header = _header(content, source)
-    if header["format"] != FORMAT:
-        raise InputError(f"'{source}' must have ticket format {FORMAT} (got {header['format']}); update fastglt")
+    if header["format"] not in (FORMAT, FORMAT_OF_UNITS):
+        known = f"{FORMAT} or {FORMAT_OF_UNITS}"
+        raise InputError(f"'{source}' must have ticket format {known} (got {header['format']}); update fastglt")
     checksum = str(header["checksum"])
     if _checksum(content.replace(checksum.encode(errors="replace"), _NO_CHECKSUM.encode(), 1)) != checksum:
         raise InputError(f"'{source}' is a damaged ticket (its checksum does not match); save or copy it again")
@@ -115,9 +123,10 @@ def _ticket(header: Mapping[str, Any], tensors: Mapping[str, Tensor], initial_fi
     check_header(header)
     check_tensors(tensors)
     shapes = header["shapes"]
+    unpack = mask_bits.unpack_units if header["format"] == FORMAT_OF_UNITS else mask_bits.unpack_named
     masks = Masks(
-        edges=_unpack(tensors["mask/edges"], [header["edges"]]),
-        weights={name: _unpack(tensors[f"mask/weights/{name}"], shape) for name, shape in shapes.items()},
+        edges=mask_bits.unpack(tensors["mask/edges"], [header["edges"]]),
+        weights={name: unpack(tensors, f"mask/weights/{name}", shape) for name, shape in shapes.items()},
     )
     soft_edge_mask = tensors.get("edge_scores")
     if soft_edge_mask is not None and soft_edge_mask.shape != (masks.edges.count,):
@@ -194,31 +203,23 @@ def _claimed_shapes(spec: dict[str, Any], *, most: int) -> dict[str, tuple[int, 
     prime tells; it is its owner's code, and is built as large as it says.
     """
     if code_digest(BACKBONES[spec["name"]], Backbone) is not None:
-        return {name: tuple(value.shape) for name, value in state_of(build(spec)).items()}
+        return {name: tuple(value.shape) for name, value in state_of(build_network(spec)).items()}
     twin = {name: _PRIMES.get(name, value) for name, value in spec.items()}
-    for name, value in twin.items():
+    sizes = {_PRIMES[name]: spec[name] for name in _PRIMES.keys() & spec.keys()}
+    if "hidden" in (decoder := spec.get(KEY, {})):
+        twin[KEY], sizes[_DECODER_PRIME] = {**decoder, "hidden": _DECODER_PRIME}, decoder["hidden"]
+    for name, value in (*twin.items(), ("layers", decoder.get("layers"))):
         if name not in ("seed", *_PRIMES) and isinstance(value, int) and value > most:
             raise ValueError(f"{name} of at most {most} expected (got {value})")
 
     def real(size: int) -> int:
         factor = 1
-        for name in _PRIMES.keys() & spec.keys():
-            while size and size % _PRIMES[name] == 0:
-                size, factor = size // _PRIMES[name], factor * spec[name]
+        for prime, meant in sizes.items():
+            while size and size % prime == 0:
+                size, factor = size // prime, factor * meant
         return size * factor
 
-    return {name: tuple(map(real, value.shape)) for name, value in build(twin).state_dict().items()}
-
-
-def _pack(mask: Mask) -> Tensor:
-    return torch.from_numpy(np.packbits(mask.kept.cpu().numpy().ravel()))
-
-
-def _unpack(packed: Tensor, shape: list[int]) -> Mask:
-    count = math.prod(shape)
-    if packed.dtype != torch.uint8 or packed.shape != (math.ceil(count / 8),):
-        raise ValueError(f"a mask of {count} bits expected")
-    return Mask(torch.from_numpy(np.unpackbits(packed.numpy(), count=count).view(np.bool_).reshape(shape)))
+    return {name: tuple(map(real, value.shape)) for name, value in state_of(build_network(twin)).items()}
 
 
 def _checksum(content: bytes) -> str:
@@ -265,4 +266,4 @@ def _initial_loader(header: Mapping[str, Any], initial_file: Path) -> Callable[[
 
 
 def _build_initial(spec: dict[str, Any]) -> Mapping[str, Tensor]:
-    return state_of(build(spec))
+    return state_of(build_network(spec))

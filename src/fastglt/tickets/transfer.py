@@ -95,7 +95,8 @@ def transfer_ticket(
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
     """
-    task = ticket.task.from_data(data, metric=metric or ticket.config["metric"], directed=directed).to(device)
+    metric, options = metric or ticket.config["metric"], ticket.task_options
+    task = ticket.task.from_data(data, metric=metric, directed=directed, **options).to(device)
     network = as_network(model, task, hidden=hidden, seed=seed, options=model_options, soft_edges=False)
     with shown(progress) as after_epoch:
         made = transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=after_epoch)

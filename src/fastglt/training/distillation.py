@@ -15,7 +15,7 @@ class Teacher:
     multiplied by a number, but the weight decay does: ten times both weights is a tenth of the decay.
     """
 
-    outputs: Tensor  # of all nodes
+    outputs: Tensor  # of all nodes, or of the task's overview
     weight: float  # of the divergence from them in the loss
     temperature: float = 1.0  # both sides' outputs are divided by it: above 1 they are less sure
     labels: float = 1.0  # weight of the task's own loss beside it; 0: the teacher alone

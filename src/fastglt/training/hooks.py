@@ -12,11 +12,13 @@ class Hooks:
     """What a method may do within an epoch; by default nothing."""
 
     def wants_all_nodes(self, training: "Training") -> bool:
-        """Whether the coming step computes every node's outputs, for `extra_loss`; the task's loss has its own."""
+        """Whether the coming step computes every node's outputs (of other tasks: those of `Task.overview`), for
+        `extra_loss`; the task's loss has its own.
+        """
         return False
 
     def extra_loss(self, training: "Training", outputs: Tensor) -> Tensor | None:
-        """What is added to the task's loss; the outputs are those of the step's nodes, or everybody's."""
+        """What is added to the task's loss; the outputs are those of the step's targets, or everybody's."""
         return None
 
     def soften(self, training: "Training") -> tuple[Tensor | None, dict[str, Tensor]]:

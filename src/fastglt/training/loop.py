@@ -20,6 +20,8 @@ from fastglt.kernels import true_indices, zero_outside
 from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
+from fastglt.models.units import Units
+from fastglt.system.process import keep_large_memory
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.base import Scores, Step, Task
 from fastglt.training.distillation import Teacher
@@ -59,10 +61,14 @@ class Training:
         seed: int,
         masks: Masks | None = None,
         teacher: Teacher | None = None,
+        units: Units | None = None,
     ) -> None:
+        self.units = units  # that weights are pruned by; None: they are pruned one by one
         self.network, self.teacher = copy.deepcopy(network).to(task.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks = Hooks()
+        if task.graph.is_large:
+            keep_large_memory()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
         lay_side_by_side(self.weights)  # they are ranked as one
         self._places = {name: _places_of(weight, self.network) for name, weight in self.weights.items()}
@@ -144,6 +150,11 @@ class Training:
         self.end_stage()
         self.apply(self.masks)
 
+    @property
+    def initial_weights(self) -> dict[str, Tensor]:
+        """The prunable weights of Θ0, under no mask."""
+        return {name: self._start.get_parameter(name).detach() for name in self.weights}
+
     def end_round(self, number: int) -> None:
         """Keep the best epoch as the ticket of a round (from 1); the search goes on to a sparser one."""
         assert self.best is not None, "the round has been trained"
@@ -161,11 +172,9 @@ class Training:
         self._consider(fmean(losses))
 
     def _step(self, step: Step, hooks: Hooks) -> float:
-        """One step of the optimiser; returns its loss. With a teacher everybody's outputs are computed."""
+        """One step of the optimiser; returns its loss. With a teacher the task's whole overview is computed."""
         wanted = hooks.wants_all_nodes(self)
-        everybody = wanted or self.teacher is not None
-        outputs = self.outputs(None if everybody else step.nodes)
-        own = step.pick(outputs) if everybody else outputs
+        own, outputs = self._outputs_of(step, overview=wanted or self.teacher is not None)
         loss = self.task.loss(own, step) * (1.0 if self.teacher is None else self.teacher.labels)
         extra = hooks.extra_loss(self, outputs if wanted else own)
         loss = loss if extra is None else loss + extra
@@ -182,8 +191,21 @@ class Training:
         hooks.after_step(self)
         return value
 
+    def _outputs_of(self, step: Step, *, overview: bool) -> tuple[Tensor, Tensor]:
+        """The outputs for a step's targets; and for those of the task's overview, or else the same again."""
+        if not overview:
+            own = self.outputs(step.nodes)
+            return own, own
+        more = self.task.overview
+        if more is None or step.nodes is None:
+            every = self.outputs(None)
+            return step.pick(every), every
+        both = self.outputs(torch.cat([step.nodes, more]))
+        own, every = torch.split(both, [len(step.nodes), len(more)])
+        return own, every
+
     def outputs(self, nodes: Tensor | None) -> Tensor:
-        """The outputs for some nodes (None: for all), under the hard and soft masks of the moment."""
+        """The outputs for some targets (None: for all nodes), under the hard and soft masks of the moment."""
         score, weights = self.hooks.soften(self)
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, self._edge_ids)

@@ -1,4 +1,4 @@
-"""What a network says about all nodes, and which edges it owes that to: as it is, or as it was at some epoch."""
+"""What a network says about all nodes or pairs, and which edges it owes that to: as it is, or was at some epoch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +11,18 @@ from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 
-def network_outputs(training: Training, at: Snapshot | None = None, *, whole: bool = False) -> Tensor:
-    """The outputs for all nodes on the pruned graph, or on the whole. No soft edge mask counts."""
+def network_outputs(
+    training: Training, at: Snapshot | None = None, *, whole: bool = False, targets: Tensor | None = None
+) -> Tensor:
+    """The outputs for some targets (None: all nodes) on the pruned graph or the whole; no soft edge mask counts."""
     graph = training.task.graph if whole else training.graph
     with _network_at(training, at) as network, torch.no_grad():
-        found: Tensor = network(training.task.x, graph, None, None)
+        found: Tensor = network(training.task.x, graph, None, targets)
     return found
 
 
 def network_outputs_and_support(training: Training, at: Snapshot | None = None) -> tuple[Tensor, Tensor]:
-    """The outputs for all nodes on the whole graph, and how far each edge speaks for what they predict.
+    """The outputs that tell of agreement on the whole graph, and how far each edge speaks for what they predict.
 
     That is the gradient of the outputs' certainty by a soft edge mask of ones. It is large where a node would not
     be so sure without its neighbour, about 0 where it has many that say the same, and negative where the
@@ -30,7 +32,7 @@ def network_outputs_and_support(training: Training, at: Snapshot | None = None) 
         training.task.graph.num_edges, dtype=torch.float32, device=training.task.device, requires_grad=True
     )
     with _network_at(training, at) as network, torch.enable_grad():
-        outputs: Tensor = network(training.task.x, training.task.graph, ones, None)
+        outputs: Tensor = network(training.task.x, training.task.graph, ones, training.task.edge_targets)
         certainty = training.task.certainty(outputs)
         (support,) = torch.autograd.grad(certainty, ones)
     return outputs.detach(), support

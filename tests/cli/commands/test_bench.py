@@ -284,3 +284,24 @@ def test_infer_refuses_a_users_model(cli: Cli, tmp_path: Path) -> None:
     result = cli("bench", "infer", tmp_path / "t.st")
     assert result.code == 2
     assert "use fastglt.compile_ticket(ticket, data, model) in Python" in " ".join(result.err.split())
+
+
+def test_scale_measures_each_size_once(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def measure(size: Any, note: Any) -> dict[str, float]:
+        asked.append(size.edges)
+        names = ("seconds_per_epoch", "prepare_seconds", "swap_seconds", "cpu_seconds_per_epoch", "peak_mb")
+        return {"edges": size.edges, "bytes_per_edge": 10 * size.hidden, **dict.fromkeys(names, 1.5)}
+
+    monkeypatch.setattr("fastglt.bench.scale.measure", measure)
+    rows = ("bench", "scale", "--hidden", "8", "--out", tmp_path / "scale.json")
+    assert cli(*rows, "--edges", "2e3").code == 0
+    result = cli(*rows, "--edges", "2e3,5000", "--json")
+    assert asked == [2000, 5000]
+    assert [row["edges"] for row in result.document["rows"]] == [2000, 5000]
+    assert result.document["settings"]["hidden"] == 8
+    assert result.document["rows"][0]["bytes_per_edge"] == 80
+    table = cli(*rows, "--edges", "2e3").out
+    assert "750.00" in table, "microseconds for each edge"
+    assert cli(*rows, "--edges", "few").code == 2

@@ -232,6 +232,9 @@ def test_edge_weights_that_are_not_used_are_told_in_one_line(cli: Cli, tmp_path:
     assert told.document["edges"] == 3
     assert told.err.startswith("warning: gcn takes no edge weights: ")
     assert told.err.count("\n") == 1
+    told = cli("find", "--dataset", tmp_path / "mine.npz", *SHORT, "--quiet", "--json", "--out", tmp_path / "run")
+    assert told.document["edges_total"] == 3
+    assert told.err.count("\n") == told.err.count("takes no edge weights") == 1
 
 
 @pytest.mark.parametrize(("metric", "title"), [("macro-f1", "macro-F1"), ("roc-auc", "ROC-AUC")])

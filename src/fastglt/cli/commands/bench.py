@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fastglt.cli.shared.arguments import RUN
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.help_text import as_lines
-from fastglt.cli.shared.measuring import HOW, Kept, Measurement, Pairs, measure_all, pair_of
+from fastglt.cli.shared.measuring import HOW, WHAT, Kept, Measurement, Pairs, measure_all, pair_of
 from fastglt.cli.shared.options import given
 from fastglt.errors import require
 
@@ -31,6 +32,11 @@ SEARCH_EXAMPLES = (
 INFER_EXAMPLES = (
     "Examples: [bold]fastglt bench infer runs/mine[/] (a ticket that is there) · "
     "[bold]fastglt bench infer --datasets cora,citeseer --weight-sparsity 0.95[/] (finds them first)"
+)
+
+SCALE_EXAMPLES = (
+    "Examples: [bold]fastglt bench scale[/] (10^5 and 10^6 edges) · "
+    "[bold]fastglt bench scale --edges 1e5,1e6,1e7 --out scale.json[/] (some minutes, 8 GB)"
 )
 
 
@@ -80,6 +86,18 @@ _INFER: "Columns" = {
     "dense kB": lambda row: f"{row['dense_bytes'] / 1000:,.0f}",
     "ticket MB": lambda row: f"{row['peak_mb_ticket']:,.0f}",
     "PyG MB": lambda row: f"{row['peak_mb_pyg']:,.0f}",
+}
+
+
+_SCALE: "Columns" = {
+    "edges": lambda row: f"{row['edges']:,}",
+    "prepare s": lambda row: f"{row['prepare_seconds']:,.2f}",
+    "epoch s": lambda row: f"{row['seconds_per_epoch']:,.3f}",
+    "swap s": lambda row: f"{row['swap_seconds']:,.3f}",
+    "CPU s": lambda row: f"{row['cpu_seconds_per_epoch']:,.3f}",
+    "µs/edge": lambda row: f"{1e6 * row['cpu_seconds_per_epoch'] / row['edges']:,.2f}",
+    "bytes/edge": lambda row: f"{row['bytes_per_edge']:,.0f}",
+    "peak MB": lambda row: f"{row['peak_mb']:,.0f}",
 }
 
 
@@ -181,6 +199,42 @@ def infer(
     named = {} if not tickets else {"tickets": [str(path) for path in tickets]}
     settings = {**(named or pairs.settings), "repeats": repeats}
     measure_all("infer", settings, measurements, _INFER, kept, threads=pairs.threads, device=pairs.chosen_device)
+
+
+@app.command("scale", epilog=as_lines(SCALE_EXAMPLES))
+@gather
+def scale(
+    kept: Kept,
+    edges: Annotated[
+        str, typer.Option(help="How many undirected edges; comma-separated, 1e6 is a number.", rich_help_panel=WHAT)
+    ] = "1e5,1e6",
+    degree: Annotated[int, typer.Option(help="Edges of each node, on average.", rich_help_panel=WHAT)] = 12,
+    features: Annotated[int, typer.Option(help="Node features.", rich_help_panel=WHAT)] = 128,
+    hidden: Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=WHAT)] = 128,
+    seed: Annotated[int, typer.Option(help="Random seed of graph, split and training.", rich_help_panel=WHAT)] = 0,
+    repeats: Annotated[int, typer.Option(help="Epochs of each stage to take medians of.", rich_help_panel=HOW)] = 3,
+    threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 1,
+) -> None:
+    """What a search costs by the size of its graph: seconds and bytes for each edge, on generated graphs.
+
+    FastGLT with a GCN of two layers, both masks on, three fifths of the nodes to
+    train on. Preparing is all before the second epoch: generating the graph,
+    digests, who hears whom. Epochs are medians of the soft and of the hard
+    stage, their mean; a swap is what it adds, the new graph included. Memory is
+    the most that a process of its own takes, less what it has before the graph.
+    Where others use the cores too, trust the seconds of the processor (cpu_… in
+    the JSON).
+    """
+    from fastglt.bench.scale import measure, read_sizes
+    from fastglt.runs.experiment import thread_count
+
+    shape = {"degree": degree, "features": features, "hidden": hidden, "seed": seed, "repeats": repeats}
+    sizes = read_sizes(edges, threads=thread_count(threads), **shape)
+    measurements = [
+        Measurement(what={"dataset": size.dataset, "model": "gcn"}, measure=partial(measure, size))
+        for size in sizes
+    ]
+    measure_all("scale", shape, measurements, _SCALE, kept, threads=threads, device="cpu")
 
 
 def _of_pair(experiment: "Experiment", measure: Any) -> Measurement:

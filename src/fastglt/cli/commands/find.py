@@ -1,17 +1,23 @@
 """`fastglt find`: from a dataset and a model to a ticket on disk."""
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastglt.cli.shared import arguments
+from fastglt.cli.shared import arguments, preferring
 from fastglt.cli.shared.arguments import HOW, RUN, WHAT
 from fastglt.cli.shared.completion import complete, methods
+from fastglt.cli.shared.dry_run import told_dry_run
 from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.judging import print_verdict
 from fastglt.cli.shared.options import from_config, given, method_options
+from fastglt.cli.shared.preferring import refuse_choices
+from fastglt.cli.shared.series import told_how_to_go_on
 from fastglt.cli.shared.setup import Setup
+from fastglt.cli.shared.tables import print_metrics
 from fastglt.errors import require
 from fastglt.report.tables import say
 from fastglt.system.storage import as_file_name
@@ -40,6 +46,14 @@ def find(
     weight_sparsity: Annotated[
         float, typer.Option(help="Share of weights to remove, in [0, 1).", rich_help_panel=WHAT)
     ] = 0.9,
+    prefer: Annotated[
+        str | None,
+        typer.Option(
+            help="Let fastglt choose: the small, fast or sparse network that is no worse than dense. Sparsities, "
+            "structure and teacher are tried on validation scores, and the ticket is proved on fresh seeds.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     method: Annotated[
         str,
         typer.Option(
@@ -98,6 +112,12 @@ def find(
     """
     from fastglt.methods import Targets
 
+    require("not be negative", checkpoint_every=checkpoint_every)
+    if prefer is not None:
+        refuse_choices(context)
+        run = _Run(seed=seed, threads=threads, out=out, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
+        _find_preferred(prefer, setup, run, dry_run=dry_run, json_output=json_output)
+        return
     options = {
         "start": start,
         "swap_fraction": swap_fraction,
@@ -112,7 +132,6 @@ def find(
         seed=seed,
         threads=threads,
     )
-    require("not be negative", checkpoint_every=checkpoint_every)
     experiment.use_machine()
     prepared = experiment.prepare()
     if dry_run:
@@ -121,16 +140,57 @@ def find(
         describe(prepared, as_json=json_output)
         return
     folder = out or _default_folder(prepared)
-    metrics = _run(prepared, folder, store, checkpoint_every, quiet=quiet)
+    metrics = _run(prepared, folder, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
-        from fastglt.cli.shared.tables import print_metrics
-
         print_metrics(metrics, folder)
 
 
-def _run(prepared: "Prepared", out: Path, store: Path, checkpoint_every: float, *, quiet: bool) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """Where and how a run is made."""
+
+    seed: int
+    threads: int
+    out: Path | None
+    store: Path
+    checkpoint_every: float
+    quiet: bool
+
+
+def _find_preferred(preference: str, setup: Setup, run: _Run, *, dry_run: bool, json_output: bool) -> None:
+    """Choose on validation scores, find that ticket, prove it on fresh seeds."""
+    kept: dict[str, Any] = {"store": run.store, "checkpoint_every": run.checkpoint_every, "quiet": run.quiet}
+    with told_how_to_go_on(), told_dry_run(as_json=json_output):
+        found = preferring.choose(preference, setup, seed=run.seed, dry_run=dry_run, **kept)
+    document: dict[str, Any] = found.document()
+    if not run.quiet:
+        preferring.tell_chosen(found, setup, run.seed)
+    if found.way is None or found.targets is None:
+        say(preferring.nothing_found(found), err=json_output)
+        if json_output:
+            typer.echo(json.dumps({**document, "ticket": None, "verdict": None}))
+        return
+    chosen = replace(setup, structure=found.way.structure, distill=found.way.taught)
+    experiment = chosen.experiment(
+        method=found.way.method, options={}, targets=found.targets, seed=run.seed, threads=run.threads
+    )
+    experiment.use_machine()
+    prepared = experiment.prepare()
+    folder = run.out or _default_folder(prepared)
+    metrics = _run(prepared, folder, **kept)
+    where: dict[str, Any] = {"threads": run.threads, "device": setup.device, "store": run.store}
+    told, verdict = preferring.prove(folder, preferring.fresh_seeds(run.seed), **where, quiet=run.quiet)
+    if json_output:
+        typer.echo(json.dumps({**document, "ticket": str(folder), "metrics": metrics, "verdict": told}))
+        return
+    print_metrics(metrics, folder)
+    print_verdict(told, verdict)
+    say(preferring.proof(preference, verdict))
+
+
+def _run(prepared: "Prepared", out: Path, *, store: Path, checkpoint_every: float, quiet: bool) -> dict[str, Any]:
     """The metrics of a run that is finished and in the store."""
     from fastglt.cli.shared.guide import tell_graph
     from fastglt.cli.shared.progress import Reporter, stop_cleanly
@@ -164,8 +224,9 @@ def _default_folder(prepared: "Prepared") -> Path:
     from fastglt.runs.run_folder import settings_digest
 
     settings = prepared.settings
-    name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.name}-{prepared.method.name}"
+    name = f"{as_file_name(prepared.dataset.name)}-{prepared.network.spec['name']}-{prepared.method.name}"
     name += f"-g{100 * settings['graph_sparsity']:g}-w{100 * settings['weight_sparsity']:g}"
+    name += "-units" if "structure" in settings else ""
     name += (
         f"{'-distilled' * ('distill' in settings)}{'-inductive' * ('inductive' in settings)}-s{settings['seed']}"
     )

@@ -1,4 +1,4 @@
-"""`fastglt predict`: the class of each node, or whatever the ticket's task predicts."""
+"""`fastglt predict`: the class of each node, the probability of links, or whatever the ticket's task predicts."""
 
 import csv
 import io
@@ -13,6 +13,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.compiled import OtherGraph, TicketPath, compiled
 from fastglt.cli.shared.gather import gather
+from fastglt.cli.shared.pair_predictions import PredictedPairs, read_pairs
 from fastglt.cli.shared.tickets import OwnGraph
 from fastglt.errors import InputError
 from fastglt.report.tables import say
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fastglt.data.base import Names
+    from fastglt.deploy import Predictor
     from fastglt.tasks import Task
 
 EXAMPLES = (
     "Examples: [bold]fastglt predict runs/a[/] · "
     "[bold]fastglt predict runs/a --nodes 0-9,15[/] · "
-    "[bold]fastglt predict cora.safetensors --dataset cora --nodes ids.txt --out predictions.csv[/]"
+    "[bold]fastglt predict cora.safetensors --dataset cora --nodes ids.txt --out predictions.csv[/] · "
+    "[bold]fastglt predict runs/links --pairs pairs.csv[/] (of a ticket for links)"
 )
 _ROWS = 10  # of the table on a screen
 _SUFFIXES = (".npz", ".csv")
@@ -46,6 +49,12 @@ def predict(
             "called as they are there."
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a ticket for links: a CSV file with source,target on each line, as --nodes names them."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write nodes, classes and probabilities to a .npz or .csv file.")
     ] = None,
@@ -56,14 +65,21 @@ def predict(
 
     Without --out the first rows are shown; with --json, all of them are printed. Where test nodes are among those
     asked for, the score on them is told. Nodes and classes are numbers; beside them stand the ids and labels of a
-    graph in CSV files.
+    graph in CSV files. A ticket for links predicts how likely each of the --pairs is one.
     """
     if out is not None and out.suffix not in _SUFFIXES:
         raise InputError(f"predictions are written to .npz or .csv (got '{out}')")
     predictor, task, names = compiled(ticket, graph, other_graph=other_graph)
-    chosen = read_nodes(nodes, task.graph.num_nodes, names and names.nodes)
-    found = _Predicted(chosen, predictor.logits(None if nodes is None else chosen), predictor.task, names)
-    facts = found.facts(task)
+    found: _Predicted | PredictedPairs
+    if task.of_pairs:
+        found = _of_pairs(predictor, nodes, pairs, names)
+        facts = found.facts()
+    elif pairs is not None:
+        raise InputError(f"--pairs is for tickets of links (got one of the task '{task.name}'); use --nodes")
+    else:
+        chosen = read_nodes(nodes, task.graph.num_nodes, names and names.nodes)
+        found = _Predicted(chosen, predictor.logits(None if nodes is None else chosen), predictor.task, names)
+        facts = found.facts(task)
     if out is not None:
         from fastglt.system.storage import write_atomically
 
@@ -72,8 +88,26 @@ def predict(
     if json_output:
         rows = {} if out is not None else {"predictions": found.rows()}
         typer.echo(json.dumps({**facts, **rows}))
+    elif task.of_pairs:
+        _print_pairs(facts, [] if out is not None else found.rows(_ROWS))
     else:
         _print(facts, [] if out is not None else found.rows(_ROWS))
+
+
+def _of_pairs(
+    predictor: "Predictor", nodes: str | None, pairs: Path | None, names: "Names | None"
+) -> PredictedPairs:
+    """The probability of each pair of a file."""
+    if pairs is None or nodes is not None:
+        got = "no --pairs" if nodes is None else "--nodes"
+        raise InputError(
+            f"a ticket for links predicts pairs (got {got}); pass --pairs and a CSV file, source,target"
+        )
+    ids = None if names is None else names.nodes
+    asked = read_pairs(pairs, predictor.graph.num_nodes, ids)
+    shares = predictor.task.probabilities(predictor.logits(asked))
+    assert shares is not None
+    return PredictedPairs(asked, shares[:, 1], ids)
 
 
 def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = None) -> "Tensor":
@@ -174,7 +208,7 @@ class _Predicted:
         """A row for each node, or for the first ones: numbers, names if there are any, the probabilities last."""
         outputs, names = self.outputs[:most], self.names
         decided, shares = self.task.decide(outputs), self.task.probabilities(outputs)
-        columns = {"node": self.nodes[:most].tolist(), self.task.answer: decided.tolist()}
+        columns = {"node": self.nodes[:most].tolist(), self.task.answer: self.task.listed(decided)}
         if names is not None:
             columns["id"] = [names.nodes[node] for node in columns["node"]]
         if names is not None and names.classes and self.task.answer == "class":
@@ -206,8 +240,33 @@ class _Predicted:
         shares = [row.pop("probabilities", []) for row in rows]
         writer.writerow([*rows[0], *(f"p{i}" for i in range(len(shares[0])))])
         for row, values in zip(rows, shares, strict=True):
-            writer.writerow([*row.values(), *(f"{share:.7g}" for share in values)])
+            writer.writerow([*map(_cell, row.values()), *(f"{share:.7g}" for share in values)])
         return text.getvalue().encode()
+
+
+def _print_pairs(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    from fastglt.report.tables import empty_table, print_table
+
+    if rows:
+        table = empty_table(*rows[0])
+        for row in rows:
+            table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()))
+        print_table(table, Console())
+    if "out" in facts:
+        say(f"{facts['pairs']:,} predictions written to {facts['out']}")
+    elif facts["pairs"] > len(rows):
+        say(f"… and {facts['pairs'] - len(rows):,} more; --out writes them all")
+
+
+def _cell(value: Any) -> str:
+    """A value in a table; several are apart by spaces.
+
+    >>> _cell(3), _cell([1, 5])
+    ('3', '1 5')
+    """
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -222,7 +281,7 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         shares = [row.pop("probabilities", []) for row in rows]
         table = empty_table(*rows[0], *(["probability"] if shares[0] else []))
         for row, values in zip(rows, shares, strict=True):
-            table.add_row(*map(str, row.values()), *([f"{max(values):.3f}"] if values else []))
+            table.add_row(*map(_cell, row.values()), *([f"{max(values):.3f}"] if values else []))
         print_table(table, console)
     rest = facts["nodes"] - len(rows)
     if "out" in facts:

@@ -44,7 +44,7 @@ def show(
         if cost:
             facts["cost"] = show_more.cost_facts(found, path, task)
         if analysis:
-            facts["analysis"] = show_more.analysis_facts(found, task, dataset.tensors["y"])
+            facts["analysis"] = show_more.analysis_facts(found, task, dataset.tensors.get("y"))
     if json_output:
         from fastglt.cli.shared.facts import as_document
 
@@ -85,11 +85,15 @@ def _print(facts: dict[str, Any]) -> None:
     from rich.console import Console
 
     from fastglt.cli.shared.tables import percent
+    from fastglt.models.links import KEY as DECODER
     from fastglt.report.tables import PlainTable
 
-    model = facts["model"]
+    model = dict(facts["model"])
     table = PlainTable(show_header=False, title="a fastglt ticket", title_justify="left")
+    decoder = model.pop(DECODER, None)
     table.add_row("model", ", ".join(f"{name} {value}" for name, value in model.items()))
+    if decoder is not None:
+        table.add_row("decoder", ", ".join(f"{name} {value}" for name, value in decoder.items()))
     table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
     if facts["distill"]:
         table.add_row("distilled", f"taught by the dense network, weight {facts['distill']:g}")

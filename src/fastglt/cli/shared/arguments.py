@@ -14,7 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file or edges.csv.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
+        "OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
@@ -61,13 +62,27 @@ ModelOptions = Annotated[
     ),
 ]
 Task = Annotated[
-    str,
-    typer.Option(help="What is predicted: node-classification, or module:Class of your own.", rich_help_panel=WHAT),
+    str | None,
+    typer.Option(
+        help="What is predicted: node-classification, multi-label, link (of pairs), or module:Class of your own "
+        "(default: what the data is for).",
+        rich_help_panel=WHAT,
+    ),
+]
+TaskOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An option of the task, as often as needed. Of link: decoding=mlp or dot, decoder_layers, "
+        "decoder_hidden, batch (positives of a step; default: all at once).",
+        rich_help_panel=WHAT,
+    ),
 ]
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="How it is scored: accuracy, macro-f1 or roc-auc (default: the dataset's, or the task's first).",
+        help="How it is scored: accuracy, macro-f1 or roc-auc; of links hits@50 (10, 20, 100) or roc-auc "
+        "(default: the dataset's, or the task's first).",
         rich_help_panel=WHAT,
     ),
 ]
@@ -96,6 +111,13 @@ Margin = Annotated[
 Level = Annotated[
     float,
     typer.Option(help="How often a ticket worse by the margin may pass, in (0, 0.5).", rich_help_panel=JUDGED),
+]
+Structure = Annotated[
+    str,
+    typer.Option(
+        help="What of the weights goes: weights, one by one, or units: whole hidden ones, a smaller dense network.",
+        rich_help_panel=WHAT,
+    ),
 ]
 SplitSeed = Annotated[
     int, typer.Option(help="Seed of the random split, if the data has none.", rich_help_panel=WHAT)

@@ -13,6 +13,7 @@ from fastglt.report.wording import duration
 
 if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
+    from fastglt.tasks import Task
 
 _TOLD = {"dense_distilled": "dense distilled", "dense_same_lr": "dense at the ticket's learning rate"}
 
@@ -32,7 +33,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
     plan = {
         "dataset": prepared.dataset.name,
         **task.facts(),
-        "model": prepared.network.name,
+        "model": prepared.network.spec["name"],
         "weights": weights,
         "method": prepared.method.name,
         "edges_to_keep": kept_count(targets.graph_sparsity, task.graph.num_edges),
@@ -46,7 +47,7 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         return
     rows = {
         "graph": f"{plan['dataset']}: {plan['nodes']:,} nodes, {plan['edges']:,} edges, "
-        f"{plan['features']:,} features, {task.num_outputs} {task.answers}",
+        f"{plan['features']:,} features{_answers(task)}",
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
         "epochs": f"{plan['epochs']:,} (search, {', '.join(others)})",
@@ -54,6 +55,12 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         "memory": f"about {plan['memory_mb']:,.0f} MB",
     }
     _print_rows(rows)
+
+
+def _answers(task: "Task") -> str:
+    """How many classes, or whatever is predicted; of links their split."""
+    split = "; ".join(f"{name} {size}" for name, size in task.sizes().items())
+    return f"; {split}" if task.of_pairs else f", {task.num_outputs} {task.answers}"
 
 
 def _seconds_per_epoch(prepared: "Prepared") -> float:

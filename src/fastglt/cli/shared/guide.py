@@ -25,8 +25,6 @@ def tell_graph(prepared: "Prepared") -> None:
 
 def graph_lines(prepared: "Prepared") -> Iterator[str]:
     """What is trained on: sizes, how edges were read, and the split."""
-    from fastglt.tasks import NodeTask
-
     task, dataset = prepared.task, prepared.dataset
     kind = "directed" if task.graph.directed else "undirected"
     if dataset.reversed_edges:
@@ -34,11 +32,11 @@ def graph_lines(prepared: "Prepared") -> Iterator[str]:
     facts = task.facts()
     yield (
         f"{dataset.name}: {facts['nodes']:,} nodes, {facts['edges']:,} edges ({kind}), "
-        f"{facts['features']:,} features, {task.num_outputs:,} {task.answers}"
+        f"{facts['features']:,} features" + ("" if task.of_pairs else f", {task.num_outputs:,} {task.answers}")
     )
-    if isinstance(task, NodeTask):
-        sizes = {"training": task.train, "validation": task.val, "test": task.test}
-        yield f"split: {', '.join(f'{nodes.numel():,} {name}' for name, nodes in sizes.items())} nodes"
+    if sizes := task.sizes():
+        nodes = "" if task.of_pairs else " nodes"
+        yield f"split: {', '.join(f'{size} {name}' for name, size in sizes.items())}{nodes}"
 
 
 def outcome_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
@@ -82,6 +80,9 @@ def tell_next(metrics: Mapping[str, Any], folder: Path, console: Console) -> Non
         f"fastglt show {run} --cost": "what it keeps, and what that saves",
         f"fastglt predict {run}": "its answer for every node; or export, serve",
     }
+    if metrics.get("task") == "link":
+        del commands[f"fastglt predict {run}"]
+        commands[f"fastglt predict {run} --pairs pairs.csv"] = "how likely is each pair? or export, serve"
     if all(metrics[f"{name}_test"] is None for name in ("dense", "isolated")):
         del commands[f"fastglt evaluate {run}"]
     width = max(map(len, commands))

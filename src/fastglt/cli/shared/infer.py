@@ -72,7 +72,7 @@ def _find_and_measure(pairs: Pairs, prepared: "Prepared", kept: Kept, repeats: i
 
     experiment = prepared.experiment
     settings = {**prepared.settings, "dense": False}
-    name = f"infer-{as_file_name(experiment.dataset)}-{prepared.network.name}-{settings_digest(settings)}"
+    name = f"infer-{as_file_name(experiment.dataset)}-{prepared.network.spec['name']}-{settings_digest(settings)}"
     folder = RunFolder(Path("runs") / name, settings, origin=prepared.origin)
     with folder.open(wait=True) as finished:
         metrics = finished

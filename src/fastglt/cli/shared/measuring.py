@@ -125,10 +125,10 @@ def pair_of(prepared: "Prepared") -> dict[str, str]:
     """What tells a dataset and a model from others; the model must have a twin to be measured against."""
     from fastglt.models.twins import check_twin
 
-    check_twin(prepared.network.twin, prepared.network.name)
+    check_twin(prepared.network.twin, prepared.network.spec["name"])
     return {
         "dataset": prepared.dataset.name,
-        "model": prepared.network.name,
+        "model": prepared.network.spec["name"],
         "data": prepared.task.digest,
     }
 

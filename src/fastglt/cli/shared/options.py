@@ -62,6 +62,18 @@ def model_options(model: str, texts: Sequence[str]) -> dict[str, Any]:
     return read_options(lookup(model), split_options(texts, "--model-option"))
 
 
+def task_options(task: str | None, dataset: str, texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--task-option NAME=VALUE`` says, in the types of the task that is named or that the data is for."""
+    if not texts:
+        return {}
+    from fastglt.data.loading import intended_task
+    from fastglt.tasks import DEFAULT, lookup
+    from fastglt.tasks.options import read_options
+
+    kind = lookup(task or intended_task(dataset) or DEFAULT)
+    return read_options(kind, split_options(texts, "--task-option"))
+
+
 def split_options(texts: Sequence[str], flag: str = "--option") -> dict[str, str]:
     """Names and values of ``NAME=VALUE``; a dash in a name is as good as an underscore.
 

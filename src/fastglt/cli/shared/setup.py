@@ -8,7 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
-from fastglt.cli.shared.options import given, model_options, options_by_method
+from fastglt.cli.shared.options import given, model_options, options_by_method, task_options
 from fastglt.cli.shared.series import teller
 from fastglt.errors import InputError, require
 
@@ -22,10 +22,12 @@ class Setup:
     """A graph, a network, and how long and where it is trained."""
 
     dataset: arguments.Dataset = "digits"
-    task: arguments.Task = "node-classification"
+    task: arguments.Task = None
+    task_option: arguments.TaskOptions = None
     metric: arguments.Metric = None
     model: arguments.Model = "gcn"
     model_option: arguments.ModelOptions = None
+    structure: arguments.Structure = "weights"
     split_seed: arguments.SplitSeed = 0
     inductive: arguments.Inductive = None
     oneshot_epochs: arguments.OneshotEpochs = None
@@ -60,6 +62,7 @@ class Setup:
         values = asdict(self)
         budget = given({name: values.pop(name) for name in _TRAINING})
         values["model_options"] = model_options(self.model, values.pop("model_option") or [])
+        values["task_options"] = task_options(self.task, self.dataset, values.pop("task_option") or [])
         said = given({name: values.pop(f"distill_{name}") for name in _TEACHER})
         return {**values, "budget": budget, "distill": said if self.distill else None}
 
@@ -73,7 +76,8 @@ class Setup:
         return build_experiment(
             training=values.pop("budget"),
             options=options,
-            **asdict(targets),
+            graph_sparsity=targets.graph_sparsity,
+            weight_sparsity=targets.weight_sparsity,
             method=method,
             seed=seed,
             threads=threads,

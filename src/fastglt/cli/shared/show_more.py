@@ -37,13 +37,13 @@ def cost_facts(ticket: "Ticket", path: Path, task: "Task") -> dict[str, Any]:
     }
 
 
-def analysis_facts(ticket: "Ticket", task: "Task", labels: "Tensor") -> dict[str, Any]:
+def analysis_facts(ticket: "Ticket", task: "Task", labels: "Tensor | None") -> dict[str, Any]:
     """The graph and the weights, before and after."""
     from fastglt.analysis.effects import describe_graph, describe_weights
-    from fastglt.models import build
+    from fastglt.models import build_network
 
     own = not ticket.is_of_users_model  # nobody knows which matrix of a user's model feeds which
-    operations = build(dict(ticket.model)).operations if own else ()
+    operations = build_network(ticket.model).operations if own else ()
     return {
         "graph": describe_graph(task.graph, ticket.masks.edges, labels),
         "weights": describe_weights(ticket.masks.weights, operations),

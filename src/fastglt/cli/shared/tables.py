@@ -10,6 +10,7 @@ from rich.console import Console
 from fastglt.cli.shared.guide import hint, outcome_lines, tell_next
 from fastglt.errors import InputError
 from fastglt.report import wording
+from fastglt.report.picture import picture_lines
 from fastglt.report.tables import PlainTable, print_table, print_text
 
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]  # each heading, and its cell in a row
@@ -67,7 +68,7 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
     print_table(table, console)
     if "edge_rule" in metrics:
         print_text(f"Edge rule: {metrics['edge_rule']}, the best of those on trial.", console)
-    for line in (*outcome_lines(metrics), hint(metrics)):
+    for line in (*picture_lines(metrics), *outcome_lines(metrics), hint(metrics)):
         if line:
             print_text(line, console)
     tell_next(metrics, folder, console)

@@ -90,11 +90,12 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
 
 def names_graph(file: Path) -> bool:
     """Whether the run that left a ticket tells which graph to load: by its name, or by where its files are."""
-    from fastglt.data.named import NAMED
+    from fastglt.data.named import known_name
 
     settings, origin = _run(file)
     if origin is None:
-        return str(settings.get("dataset")).partition(":")[0] in NAMED
+        name = str(settings.get("dataset"))
+        return known_name(name) is not None or known_name(name.partition(":")[0]) is not None
     try:
         return bool(origin.dataset)
     except InputError:  # gone, or another one by now
@@ -175,7 +176,8 @@ def task_and_hidden(
     """`task_of`, and the nodes that were hidden from the ticket; None if none were."""
     from fastglt.tasks.inductive import hide
 
-    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"]).to(device)
+    metric = ticket.config["metric"]
+    task = ticket.task.from_tensors(dataset.tensors, metric=metric, **ticket.task_options).to(device)
     said, hidden = ticket.config.get("inductive"), None
     if said is not None:
         hidden = hide(task, said["share"], seed=said["split_seed"])

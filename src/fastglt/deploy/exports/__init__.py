@@ -29,7 +29,7 @@ class Format:
 
     suffix: str  # of its one file; empty: a folder
     make: Callable[[Predictor], Mapping[str, bytes]]  # each file's name and content
-    read: Callable[[Path, Tensor], Tensor]  # from the file or folder and the features
+    read: Callable[..., Tensor]  # from the file or folder and the features; for links, and pairs
 
 
 FORMATS: dict[str, Format] = {
@@ -93,10 +93,12 @@ def _difference(predictor: Predictor, chosen: Format, contents: Mapping[str, byt
         for name, content in contents.items():
             (Path(folder) / name).write_bytes(content)
         path = Path(folder) / next(iter(contents)) if chosen.suffix else Path(folder)
+        pairs = predictor.some_pairs
+        given = [predictor.x.dense.cpu(), *([] if pairs is None else [pairs.cpu()])]
         with own_random_state(torch.device("cpu")), torch.no_grad():  # a network that is built draws weights first
-            found = chosen.read(path, predictor.x.dense.cpu())
+            found = chosen.read(path, *given)
     with torch.no_grad():
-        expected = predictor.network(predictor.x, predictor.graph, predictor.score).cpu()
+        expected = predictor.network(predictor.x, predictor.graph, predictor.score, pairs).cpu()
     difference = float((found - expected).abs().max())
     if not difference <= _TOLERANCE * max(1.0, float(expected.abs().max())):
         raise MachineError(f"an export must give the masked network's scores (got {difference:.1e} apart)")

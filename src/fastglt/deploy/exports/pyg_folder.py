@@ -20,7 +20,7 @@ from fastglt.system.seeds import own_random_state
 
 FIRST = "model.safetensors"  # to be written
 FILES = {FIRST, "data.safetensors", "model.py"}
-_LOADER = Path(__file__).with_name("pyg_model.py")  # what every model.py ends with
+_LOADER, _LINKS = (Path(__file__).with_name(name) for name in ("pyg_model.py", "pyg_links.py"))  # how model.py ends
 
 
 @torch.no_grad()
@@ -34,28 +34,33 @@ def make(predictor: Predictor) -> dict[str, bytes]:
             "a user's model is a PyG model already: load ticket.weights into it and use ticket.prune(data)"
         )
     about = {"kind": form.kind, "arguments": json.dumps(form.arguments)}
+    code = [_LOADER.read_text(), form.code.read_text()]
+    if form.decoder is not None:
+        about["decoder"] = json.dumps(form.sizes)
+        code = [_LINKS.read_text(), form.code.read_text(), form.decoder.read_text()]
     messages = {"edge_index": form.edge_index, "edge_weight": form.edge_weight}
     data = {"x": predictor.x.dense, **messages, **predictor.labels}
     return {
         FIRST: save({name: _own(value) for name, value in form.state.items()}, metadata=about),
         "data.safetensors": save({name: _own(value) for name, value in data.items()}),
-        "model.py": _joined(_LOADER.read_text(), form.code.read_text()).encode(),
+        "model.py": _joined(*code).encode(),
     }
 
 
-def read(path: Path, x: Tensor) -> Tensor:
+def read(path: Path, x: Tensor, *pairs: Tensor) -> Tensor:
     """The outputs from the folder, by the code that is in it."""
     with _module(path / "model.py") as module, torch.no_grad():
         model, data = module.load(path)
-        found: Tensor = model(data.x, data.edge_index, data.edge_weight)
+        found: Tensor = model(data.x, data.edge_index, data.edge_weight, *pairs)
     return found
 
 
-def _joined(loader: str, network: str) -> str:
-    """One file: the loader's text and imports, those that the network needs besides, the network, the loader."""
-    (text, imports, rest), (_, more, classes) = map(_parts, (loader, network))
-    every = "\n".join(dict.fromkeys([*imports.splitlines(), *more.splitlines()]))
-    return f"{text}\n\n{every}\n\n\n{classes}\n\n\n{rest}\n"
+def _joined(loader: str, *networks: str) -> str:
+    """One file: the loader's text and imports, those that the networks need besides, the networks, the loader."""
+    (text, imports, rest), *others = map(_parts, (loader, *networks))
+    lines = [line for part in (imports, *(more for _, more, _ in others)) for line in part.splitlines()]
+    every = "\n".join(dict.fromkeys(lines))
+    return "\n\n\n".join([f"{text}\n\n{every}", *(classes for _, _, classes in others), rest]) + "\n"
 
 
 def _parts(source: str) -> tuple[str, str, str]:

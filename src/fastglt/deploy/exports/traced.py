@@ -27,39 +27,44 @@ def make_torch(predictor: Predictor) -> dict[str, bytes]:
     return {"ticket.pt2": file.getvalue()}
 
 
-def read_torch(path: Path, x: Tensor) -> Tensor:
-    """Class scores from the file."""
+def read_torch(path: Path, x: Tensor, *pairs: Tensor) -> Tensor:
+    """Class scores, or those of pairs, from the file."""
     with _quiet():
-        found: Tensor = torch.export.load(path).module()(x)
+        found: Tensor = torch.export.load(path).module()(x, *pairs)
     return found
 
 
 def make_onnx(predictor: Predictor) -> dict[str, bytes]:
-    """A model with one input, x, and one output, scores; the graph is part of it."""
+    """A model with one input, x, or for links two, x and pairs, and one output, scores; the graph is part of it."""
     _require_onnx()
-    program = _program(predictor)
+    program, names = _program(predictor), ["x", "pairs"] if predictor.task.of_pairs else ["x"]
     with _quiet(), _refusing("ONNX"):
         model = torch.onnx.export(
-            program, dynamo=True, verbose=False, input_names=["x"], output_names=["scores"], optimize=True
+            program, dynamo=True, verbose=False, input_names=names, output_names=["scores"], optimize=True
         )
         assert model is not None
         return {"ticket.onnx": model.model_proto.SerializeToString()}
 
 
-def read_onnx(path: Path, x: Tensor) -> Tensor:
-    """Class scores from the file, by ONNX Runtime."""
+def read_onnx(path: Path, x: Tensor, *pairs: Tensor) -> Tensor:
+    """Class scores, or those of pairs, from the file, by ONNX Runtime."""
     from onnxruntime import InferenceSession
 
     session = InferenceSession(path, providers=["CPUExecutionProvider"])
-    return torch.from_numpy(session.run(["scores"], {"x": x.numpy()})[0])
+    given = {"x": x.numpy(), **({"pairs": pairs[0].numpy()} if pairs else {})}
+    return torch.from_numpy(session.run(["scores"], given)[0])
 
 
 def _program(predictor: Predictor) -> ExportedProgram:
     network = copy.deepcopy(predictor.network)
     expand(network)
     with _quiet(), _refusing("torch.export"), torch.no_grad():
-        module = network.portable(predictor.graph, predictor.score)
-        return _without_places(torch.export.export(module, (predictor.x.dense.cpu(),), strict=False))
+        module, pairs = network.portable(predictor.graph, predictor.score), predictor.some_pairs
+        if pairs is None:
+            return _without_places(torch.export.export(module, (predictor.x.dense.cpu(),), strict=False))
+        shapes = {"x": None, "pairs": {0: torch.export.Dim("pairs", min=1)}}
+        inputs = (predictor.x.dense.cpu(), pairs.cpu())
+        return _without_places(torch.export.export(module, inputs, dynamic_shapes=shapes, strict=False))
 
 
 def _without_places(program: ExportedProgram) -> ExportedProgram:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fastglt.errors import require, unknown_name
 from fastglt.methods.parts.forests import edge_standing, keep_forests
-from fastglt.methods.parts.ranking import edge_agreement, edge_cosine, edge_degree, keep_random
+from fastglt.methods.parts.ranking import edge_cosine, edge_degree, keep_random
 from fastglt.system.seeds import derive
 from fastglt.tasks import Task
 from fastglt.training.loop import Training
@@ -105,11 +105,9 @@ class ForestRule:
             if self.local and self.support:
                 outputs, support = network_outputs_and_support(training, at)
             else:
-                outputs = network_outputs(training, at, whole=True)
-            strength = edge_agreement(graph, training.task.distribution(outputs))
-            if self.classes:
-                source, target = training.task.groups(outputs)[graph.edges]
-                within = source == target
+                outputs = network_outputs(training, at, whole=True, targets=training.task.edge_targets)
+            strength, together = training.task.agreement(outputs)
+            within = together if self.classes else None
         if self.local:
             by = [strength] if support is None else [strength, support]
             standings = [edge_standing(graph.edges, one, graph.num_nodes, seed=seed) for one in by]

@@ -139,17 +139,6 @@ def edge_peripherality(graph: Graph) -> Tensor:
     return (_neighbour_mean(graph) / graph.degree.clamp(min=1))[graph.edges].prod(0)
 
 
-def edge_agreement(graph: Graph, shares: Tensor) -> Tensor:
-    """How far the predictions for an edge's two ends agree, in [0, 1]: the product of their shares of each class.
-
-    >>> graph = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
-    >>> edge_agreement(graph, torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.25, 0.75]])).tolist()
-    [1.0, 0.25]
-    """
-    parts = torch.split(graph.edges, _AT_A_TIME, dim=1)  # no tensor of edges × classes for a large graph
-    return torch.cat([(shares[source] * shares[target]).sum(-1) for source, target in parts])
-
-
 def edge_cosine(graph: Graph, x: Features) -> Tensor:
     """The cosine of the features of an edge's two ends; 0 where one of them has none.
 

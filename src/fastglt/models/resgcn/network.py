@@ -128,7 +128,7 @@ class ResGCN(Backbone):
         fixed = h.new_tensor(self.temperature)
         for i, (layer, hop) in enumerate(zip(self.layers, hops, strict=True)):
             if id(hop) not in values:
-                heard = torch.ones_like(hop.is_loop) if self.self_loops else hop.sum_norm
+                heard = hop.degree.new_ones(hop.csr.num_entries, dtype=h.dtype) if self.self_loops else hop.sum_norm
                 values[id(hop)] = hop.weigh(heard.to(h.dtype), size)
             t = fixed if self.temperatures is None else self.temperatures[i]
             h = layer(h, hop, values[id(hop)], t, self.dropout)

@@ -3,10 +3,9 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastglt.judge.verdict import Verdict
 from fastglt.methods.parts.schedules import kept_count
@@ -17,6 +16,9 @@ from fastglt.runs.plan import Run
 from fastglt.studies.compare.between import between_methods
 from fastglt.studies.compare.table import print_cells
 from fastglt.tickets.phases import DENSE, DISTILLED
+
+if TYPE_CHECKING:
+    from fastglt.report.charts import Picture
 
 Row = dict[str, Any]
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
@@ -97,6 +99,17 @@ class Comparison:
     def __str__(self) -> str:
         return as_plain_text(lambda console: print_cells(self.document(), console))
 
+    def plot(self, kind: str = "methods") -> "Picture":
+        """A picture: `methods` side by side, `verdicts`, scores over `sparsity`, or `front` (score and cost)."""
+        from fastglt.studies.compare.showing import picture
+
+        return picture(self, kind)
+
+    def _repr_html_(self) -> str:
+        from fastglt.studies.compare.showing import as_html
+
+        return as_html(self)
+
     def csv(self) -> str:
         """The rows as a table for spreadsheets, with their headings."""
         text = io.StringIO()
@@ -109,7 +122,7 @@ class Comparison:
         rows = [self._row(run) for run in runs]
         done = [row for row in rows if not row["reason"]]
         values = {key: [row[key] for row in done if row[key] is not None] for key in (*self._scores, *self._costs)}
-        targets = asdict(runs[0].experiment.targets)
+        targets = runs[0].experiment.targets.settings
         return {
             "method": runs[0].method,
             "options": runs[0].settings["options"],
@@ -135,7 +148,7 @@ class Comparison:
         trained = found.get("dense_seconds")
         return {
             "method": run.method,
-            **asdict(run.experiment.targets),
+            **run.experiment.targets.settings,
             **self._seeds_of(run),
             **{key: found.get(key) for key in (*self._scores, *_KEPT)},
             **{key: found.get(key) for key in self._costs},

@@ -33,8 +33,10 @@ def compare(
     what runs have warned of among its `warnings`.
 
     Args:
-        dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file or edges.csv.
-        task: What is predicted: a name, or ``module:Class`` of your own.
+        dataset: A name from `fastglt data list`, ``synthetic:nodes=…``, a .npz file, edges.csv or a folder in OGB's
+            layout.
+        task: What is predicted: a name, or ``module:Class`` of your own (default: what the data is for).
+        task_options: The task's own options: ``{"decoding": "dot"}``.
         metric: How it is scored (default: the dataset's, or the task's first).
         model: A backbone's name, or ``module:Class`` of your own.
         model_options: The model's own options: ``{"dropout": 0.2}``.

@@ -103,6 +103,11 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield _FLAG
 
 
+def row_of(cell: Cell) -> dict[str, str]:
+    """A cell as a table shows it, by its headings."""
+    return dict(zip(_HEADINGS_DISTILLED if _is_distilled(cell) else _HEADINGS, _row(cell), strict=True))
+
+
 def _row(cell: Cell) -> list[str]:
     twins = _twins(cell)
     verdicts = [f"verdicts{twin.removeprefix('dense')}" for twin in twins]

@@ -1,7 +1,7 @@
 """Several questions about one series of runs: each walks its own way, and all share what has been measured."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from fastglt.errors import InputError, unknown_name
@@ -75,7 +75,7 @@ class Answer:
 
     @property
     def confirmed_distilled(self) -> bool | None:
-        """The same against distilled dense networks; None also where tickets are not distilled."""
+        """Whether fresh seeds win against distilled dense networks; None also where tickets are not distilled."""
         return self._confirmed(self.against_distilled)
 
     @property
@@ -154,7 +154,7 @@ class Hunt:
                 scores[f"{score}_val"] = self._verdict(question, targets, "val", self.rules.seeds)
             done = {name: verdict.as_dict() for name, verdict in scores.items() if verdict is not None}
             if len(done) == len(scores):
-                found.append({"method": method, **asdict(targets), **done})
+                found.append({"method": method, **targets.settings, **done})
         return found
 
     def _see(self, trials: Sequence[Trial], seeds: Sequence[int]) -> None:
@@ -202,8 +202,8 @@ class Hunt:
 
 
 def _is_sparser(one: Targets, other: Targets) -> bool:
-    pairs = zip(asdict(one).values(), asdict(other).values(), strict=True)
-    return one != other and all(left >= right for left, right in pairs)
+    as_sparse = one.graph_sparsity >= other.graph_sparsity and one.weight_sparsity >= other.weight_sparsity
+    return one != other and as_sparse
 
 
 class _Walker:

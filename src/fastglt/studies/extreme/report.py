@@ -46,7 +46,7 @@ def _answer(answer: Answer, *, asked: bool, others: Sequence[str]) -> dict[str, 
         more[f"confirmation_on_test_{name}"] = _values(getattr(answer, f"against_{name}"))
     return {
         **asdict(answer.question),
-        **asdict(answer.targets),
+        **answer.targets.settings,
         "failed": asked and answer.confirmation is None,
         "nothing_sparser_tried": answer.is_last,
         "confirmed": answer.confirmed,
