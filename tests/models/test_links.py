@@ -87,12 +87,7 @@ def test_the_spec_gives_the_network_back(name: str) -> None:
 
 def test_its_matrices_are_the_encoders_and_the_decoders() -> None:
     one = network("gcn")
-    assert one.prunable == (
-        "encoder.layer1.weight",
-        "encoder.layer2.weight",
-        "decoder.weights.0",
-        "decoder.weights.1",
-    )
+    assert one.prunable == ("encoder.layer1.weight", "encoder.layer2.weight", "decoder.weights.0", "decoder.weights.1")
     assert one.feature_weights == {"encoder.layer1.weight"}
     linear = [part for part in one.operations if isinstance(part, Linear)]
     assert [part.weight for part in linear] == list(one.prunable)

@@ -105,7 +105,7 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
 
 def row_of(cell: Cell) -> dict[str, str]:
     """A cell as a table shows it, by its headings."""
-    return dict(zip(_HEADINGS_DISTILLED if _is_distilled(cell) else _HEADINGS, _row(cell), strict=True))
+    return dict(zip(_headings(cell), _row(cell), strict=True))
 
 
 def _row(cell: Cell) -> list[str]:
