@@ -305,7 +305,8 @@ class TestEdgeRules:
         findings = found.config["findings"]
         trials = findings["edge_rule_trials"]
         assert list(trials) == ["forest", "half", "random", "degree"]
-        assert findings["edge_rule"] == max(trials, key=lambda name: trials[name])  # the first of equals
+        best = max(trials, key=lambda name: trials[name])
+        assert findings["edge_rule"] == (best if trials[best] > trials["half"] + 0.005 else "half")
         named = method_of("forest", 0.5, 0.5, edge_rule=findings["edge_rule"])
         same = find(GCN(12, 8, 3), toy_task(), named, seed=0, isolated=False, dense=False).ticket
         assert same.masks.edges == found.masks.edges

@@ -10,7 +10,7 @@ from torch import Tensor
 from fastglt.errors import require, unknown_name
 from fastglt.methods.fastglt import FastGLT
 from fastglt.methods.parts.agreement import ForestRule
-from fastglt.methods.parts.edge_trials import EDGE_RULES, named_rule, try_rules
+from fastglt.methods.parts.edge_trials import EDGE_RULES, named_rule, try_rules, winner
 from fastglt.system.seeds import derive
 from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
@@ -83,15 +83,14 @@ class Forest(FastGLT):
         """The rule with this method's options, or that which has won the trial."""
         if TRIALS not in training.method_state:
             return self.forest
-        return named_rule(self._rule, _winner(training.method_state[TRIALS]))
+        return named_rule(self._rule, winner(_by_rule(training.method_state[TRIALS])))
 
     def findings(self, training: Training) -> dict[str, Any]:
         """Which rule has won, and what each scored on validation nodes."""
         if TRIALS not in training.method_state:
             return {}
-        scores = training.method_state[TRIALS]
-        trials = dict(zip(EDGE_RULES, scores.tolist(), strict=True))
-        return {"edge_rule": _winner(scores), "edge_rule_trials": trials}
+        trials = _by_rule(training.method_state[TRIALS])
+        return {"edge_rule": winner(trials), "edge_rule_trials": trials}
 
     def decided_by(self, findings: Mapping[str, Any]) -> "Forest":
         """With the rule that has won."""
@@ -106,6 +105,5 @@ class Forest(FastGLT):
         _ = self._rule  # checks them
 
 
-def _winner(scores: Tensor) -> str:
-    """The rule with the highest score, the first of several."""
-    return list(EDGE_RULES)[int(scores.argmax())]
+def _by_rule(scores: Tensor) -> dict[str, float]:
+    return dict(zip(EDGE_RULES, scores.tolist(), strict=True))
