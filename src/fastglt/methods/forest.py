@@ -49,7 +49,7 @@ class Forest(FastGLT):
     revise: bool = True  # choose the edges anew after each interval that follows
     random_share: float = 0.0  # share of the kept edges that are drawn from all edges instead
     edge_rule: str = "forest"  # forest, half (of it at random), random, degree; or auto: the best on trial
-    trial_epochs: int = 40  # of each rule, if they are tried
+    trial_epochs: int = 60  # of each rule, if they are tried
 
     @property
     def options(self) -> dict[str, Any]:
