@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": {*_LEARNING, "tickets"},
     "runs": {*_LEARNING, "tickets", "analysis", "data", "report"},
     "judge": {*_LEARNING, "tickets", "report", "runs"},
-    "studies": {*_LEARNING, "tickets", "report", "runs", "judge", "data"},
+    "studies": {*_LEARNING, "tickets", "analysis", "report", "runs", "judge", "data", "deploy", "bench"},
     "deploy": {*_LEARNING, "tickets"},
     "serve": {"kernels", "tasks", "data", "deploy"},
     "pages": {*_LEARNING, "tickets", "analysis", "data", "report", "runs", "judge", "studies"},

@@ -52,9 +52,12 @@ def test_find_evaluate_show_and_predict(cli: Cli, tmp_path: Path, monkeypatch: p
     settings = json.loads((tmp_path / "a" / "run.json").read_text())["settings"]
     assert (settings["model"]["class"], settings["model"]["dropout"]) == ("mine:Net", 0.2)
     assert len(settings["model_code"]) == 64
+    told = cli("find", *given, "--out", "a", "--quiet").out
+    assert "  fastglt --use mine:Net evaluate a " in told, "what is told to run next can be run"
     del BACKBONES["pyg-net"]
     refused = cli("evaluate", "a", "--seeds", "0")
     assert (refused.code, "fastglt --use module:Class" in refused.err) == (2, True)
+    assert "(got 'pyg-net' of mine:Net)" in refused.err
     judged = cli("--use", "mine:Net", "evaluate", "a", "--dataset", TINY, "--seeds", "0-1", *QUIET)
     assert judged.document["ticket_scores"][0] == made.document["isolated_test"]
     for command in (("show", "a", "--json"), ("predict", "a", "--dataset", TINY, "--out", "p.csv")):
@@ -64,4 +67,4 @@ def test_find_evaluate_show_and_predict(cli: Cli, tmp_path: Path, monkeypatch: p
     monkeypatch.delitem(sys.modules, "mine")
     del BACKBONES["pyg-net"]
     changed = cli("find", *given, "--out", "a", *QUIET)
-    assert (changed.code, "model_code" in changed.err) == (2, True)
+    assert (changed.code, "the model's code is another there" in changed.err) == (2, True)

@@ -140,6 +140,9 @@ class Victim:
     def close(self) -> None:
         """Kill what is left, and forget what it said."""
         self.kill(self.alive if self.has_ended else [*self.alive, self.process.pid])
+        deadline = time.monotonic() + ENOUGH
+        while self.alive and time.monotonic() < deadline:
+            time.sleep(0.01)  # a killed process takes a moment to go
         for file in self._files:
             file.close()
 

@@ -32,7 +32,7 @@ def test_fixed_masks_keep_everything() -> None:
 @pytest.mark.parametrize("value", [-0.1, 1.0, float("nan")])
 def test_targets_outside_zero_to_one_are_refused(name: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"{name} must lie in \[0, 1\) \(got {value}\)"):
-        Targets(**{name: value})
+        Targets(graph_sparsity=value) if name == "graph_sparsity" else Targets(weight_sparsity=value)
 
 
 def test_targets_that_leave_nothing_are_refused() -> None:

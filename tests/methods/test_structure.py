@@ -1,6 +1,7 @@
 """Methods under --structure units: exact counts, whole units, and a search that goes on bit for bit."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,8 +48,8 @@ def alive(ticket: Ticket, network: Network) -> int:
     return int(network.units(task.x, task.graph).alive(kept).sum())
 
 
-def rows_left(training: Training) -> torch.Tensor:
-    return training.masks.weights["layer2.weight"].kept.any(1)
+def note_rows(seen: list[torch.Tensor], training: Training) -> None:
+    seen.append(training.masks.weights["layer2.weight"].kept.any(1))
 
 
 class TestEveryMethod:
@@ -136,7 +137,7 @@ class TestFastGLT:
         for share in (0.0, 0.9):
             method, seen = by_units("fastglt", 0.0, 0.625, unit_swap_fraction=share), list[torch.Tensor]()
             training = start(method)
-            train(training, method, lambda one, seen=seen: seen.append(rows_left(one)))
+            train(training, method, partial(note_rows, seen))
             cut.append(seen[BUDGET.oneshot_epochs - 1])
             ended.append(seen[-1])
         assert bool((ended[0] <= cut[0]).all())

@@ -59,8 +59,16 @@ class TestBoth:
 
 
 def test_the_mlp_is_as_wide_as_rows_unless_told() -> None:
-    assert [tuple(part.shape) for part in make_decoder("mlp", width=6, seed=0).learnt[:3]] == [(6, 6), (6, 6), (6, 1)]
-    assert make_decoder("mlp", width=6, seed=0, hidden=2, layers=2).spec == {"name": "mlp", "hidden": 2, "layers": 2}
+    assert [tuple(part.shape) for part in make_decoder("mlp", width=6, seed=0).learnt[:3]] == [
+        (6, 6),
+        (6, 6),
+        (6, 1),
+    ]
+    assert make_decoder("mlp", width=6, seed=0, hidden=2, layers=2).spec == {
+        "name": "mlp",
+        "hidden": 2,
+        "layers": 2,
+    }
 
 
 def test_the_seed_decides_the_weights() -> None:

@@ -5,9 +5,10 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GraphSAGE
 
+from fastglt import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
-from fastglt.masks import Mask
+from fastglt.masks import Mask, unflatten
 from fastglt.models import BACKBONES, Network, PyGNetwork, build_network, make
 from fastglt.models.links import LinkNetwork, measured_width, with_decoder
 from fastglt.models.operations import Linear
@@ -24,11 +25,15 @@ def network(name: str, features: int = 4) -> LinkNetwork:
     return with_decoder(encoder, {"name": "mlp", "layers": 2}, width=5, seed=1).eval()
 
 
+def matrices(network: LinkNetwork) -> dict[str, Tensor]:
+    return {name: network.get_parameter(name) for name in network.prunable}
+
+
 def held_back(part: str) -> LinkPrediction:
     """Two triangles; the edge across is to be predicted, and no part of the graph."""
     given = {f"{one}_{kind}_edge_index": ACROSS for one in ("val", "test") for kind in ("pos", "neg")}
     other = {"val": "test", "test": "val"}[part]
-    given[f"{other}_pos_edge_index"] = torch.tensor([[0], [1]])
+    given[f"{other}_pos_edge_index"] = torch.tensor([[0], [4]])
     tensors = {"x": randn(6, 4), "edge_index": both_ways([*ONE, *TWO]), **given}
     return LinkPrediction.from_tensors(tensors, metric="roc_auc")
 
@@ -44,7 +49,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("part", ["val", "test"])
     def test_an_edge_to_predict_never_carries_one(self, name: str, part: str) -> None:
-        """Whatever the second triangle has as features, the first one's pairs have the same numbers, bit for bit."""
+        """Whatever features the second triangle has, the first one's pairs have the same numbers, bit for bit."""
         task = held_back(part)
         x = task.x.dense.clone()
         before = self.outputs(name, task.graph, x)
@@ -57,7 +62,11 @@ class TestMessages:
             {
                 "x": randn(6, 4),
                 "edge_index": edges,
-                **{f"{one}_{kind}_edge_index": ACROSS for one in ("val", "test") for kind in ("pos", "neg")},
+                **{
+                    f"{one}_{kind}_edge_index": torch.tensor([[0], [5]])
+                    for one in ("val", "test")
+                    for kind in ("pos", "neg")
+                },
             },
             metric="roc_auc",
         )
@@ -87,8 +96,13 @@ def test_the_spec_gives_the_network_back(name: str) -> None:
 
 def test_its_matrices_are_the_encoders_and_the_decoders() -> None:
     one = network("gcn")
-    assert one.prunable == ("encoder.layer1.weight", "encoder.layer2.weight", "decoder.weights.0", "decoder.weights.1")
-    assert one.feature_weights == {"encoder.layer1.weight"}
+    assert one.prunable == (
+        "encoder.layer1.weight",
+        "encoder.layer2.weight",
+        "decoder.weights.0",
+        "decoder.weights.1",
+    )
+    assert one.feature_weights == frozenset({"encoder.layer1.weight"})
     linear = [part for part in one.operations if isinstance(part, Linear)]
     assert [part.weight for part in linear] == list(one.prunable)
     assert [(part.reads, part.writes, part.per_pair) for part in linear] == [
@@ -127,3 +141,28 @@ def test_named_networks_have_rows_as_wide_as_hidden() -> None:
     assert isinstance(found, LinkNetwork)
     assert found.width == 7
     assert found.encoder.spec["out_channels"] == 7
+
+
+def test_hidden_units_of_both_parts_are_pruned_as_one() -> None:
+    """Without its weights nothing of a unit is left in any output, whatever its bias."""
+    x, graph = Features(randn(6, 4)), Graph.from_edge_index(both_ways([*ONE, *TWO]), 6)
+    units = network("gcn").units(x, graph)
+    assert units.layer.bincount().tolist() == [6, 5, 5]  # hidden, rows, the decoder's own
+    biases = ("encoder.layer1.bias", "encoder.layer2.bias", "decoder.biases.0")
+    place = [(name, i) for name, width in zip(biases, (6, 5, 5), strict=True) for i in range(width)]
+    for unit, (bias, i) in enumerate(place):
+        one, kept = network("gcn"), torch.ones(units.count, dtype=torch.bool)
+        kept[unit] = False
+        with torch.no_grad():
+            for name, mask in unflatten(units.keep(kept).float(), matrices(one)).items():
+                one.get_parameter(name).mul_(mask)
+            before = one(x, graph, None, ACROSS.T)
+            one.get_parameter(bias)[i] = 7.0
+            assert torch.equal(one(x, graph, None, ACROSS.T), before), bias
+
+
+def test_a_users_model_has_no_units_with_a_decoder() -> None:
+    encoder = PyGNetwork(GraphSAGE(4, 8, num_layers=2, out_channels=3))
+    one = with_decoder(encoder, {"name": "mlp"}, width=3, seed=0)
+    with pytest.raises(InputError, match="structure must be weights for a model of your own with a decoder"):
+        one.units(Features(randn(6, 4)), Graph.from_edge_index(both_ways([*ONE, *TWO]), 6))

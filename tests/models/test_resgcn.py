@@ -65,6 +65,59 @@ def test_it_is_pygs(variant: str, kind: str, training: bool) -> None:
         torch.testing.assert_close(buffer, theirs.get_buffer(theirs.names[name]), rtol=1e-6, atol=1e-6)
 
 
+def with_features(graph: Graph) -> Graph:
+    """The same graph with two features for each column, the same in both directions; loops have some as well."""
+    rows = randn(graph.num_edges + graph.num_nodes, 2, seed=9)
+    loop = graph.edge_index[0] == graph.edge_index[1]
+    place = torch.where(loop, graph.num_edges + graph.edge_index[0], graph.column_edge)
+    return Graph.from_edge_index(graph.edge_index, graph.num_nodes, directed=graph.directed, edge_attr=rows[place])
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_with_edge_features_it_is_pygs(kind: str, self_loops: bool) -> None:
+    graph, x = with_features(GRAPHS[kind]), FEATURES["dense"].dense.double()
+    options = {**VARIANTS["as on proteins"], "self_loops": self_loops, "edge_channels": 2, "num_layers": 3}
+    ours = network(**options).double().train()
+    theirs = StockResGCN.of(ours.spec).double().train()
+    theirs.load_weights(ours)
+    assert graph.edge_attr is not None
+    out, expected = ours(Features(x), graph), theirs(x, graph.edge_index, graph.edge_attr.double())
+    torch.testing.assert_close(out, expected, rtol=1e-6, atol=1e-6)
+    mine, other = results(out, dict(ours.named_parameters())), results(expected, dict(theirs.named_parameters()))
+    mine.pop("temperatures")
+    assert {"layers.0.weight_edges", "layers.2.bias_edges"} <= set(mine)
+    for name, gradient in mine.items():
+        want = other[theirs.names[name]]
+        torch.testing.assert_close(gradient.T if gradient.dim() == 2 else gradient, want, rtol=1e-5, atol=1e-6)
+
+
+def test_edge_features_go_with_their_edges() -> None:
+    graph, x = with_features(GRAPHS["looped"]), FEATURES["dense"]
+    model = network(edge_channels=2).eval()
+    mask = Mask(torch.arange(graph.num_edges) % 3 != 0)
+    pruned = graph.prune(mask)
+    fresh = Graph.from_edge_index(pruned.edge_index, 7, directed=False, edge_attr=pruned.edge_attr)
+    torch.testing.assert_close(model(x, pruned), model(x, fresh))
+    torch.testing.assert_close(model(x, graph, mask.kept.float()), model(x, fresh), rtol=1e-5, atol=1e-6)
+    nodes = torch.tensor([5, 2])
+    torch.testing.assert_close(model(x, pruned, None, nodes), model(x, pruned)[nodes])
+
+
+def test_edge_features_must_be_as_many_as_channels() -> None:
+    graph = with_features(GRAPHS["undirected"])
+    with pytest.raises(InputError, match=r"features that the data's edges have, 2, or 0 \(got 8\)"):
+        network(edge_channels=8).check_fits(FEATURES["dense"], graph, OUT, soft_edges=True)
+    with pytest.raises(InputError, match=r"features that the data's edges have, 0, or 0 \(got 8\)"):
+        network(edge_channels=8)(FEATURES["dense"], GRAPHS["undirected"])
+    assert graph.edge_attr is not None
+    one_way = graph.edge_attr.clone()
+    one_way[0] += 1
+    other = Graph.from_edge_index(graph.edge_index, 7, directed=False, edge_attr=one_way)
+    with pytest.raises(InputError, match=r"same features in both directions"):
+        network(edge_channels=2)(FEATURES["dense"], other)
+
+
 def test_stock_pyg_takes_a_matrix_as_well() -> None:
     graph, x = GRAPHS["directed"], FEATURES["dense"].dense
     theirs = StockResGCN.of(network().spec).eval()

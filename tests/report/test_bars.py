@@ -28,7 +28,7 @@ def test_a_search_and_an_evaluation_can_show_a_bar(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "stderr", screen)
     ticket = fastglt.find_ticket("gcn", data, hidden=8, budget=QUICK, progress=True)
     assert "search" in screen.getvalue()
-    assert "isolated" in screen.getvalue()
+    assert "retrained" in screen.getvalue()
     assert "4/4" in screen.getvalue()
     assert ticket.masks == plain.masks
     assert all(torch.equal(plain.weights[name], value) for name, value in ticket.weights.items())

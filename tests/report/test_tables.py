@@ -9,7 +9,7 @@ from rich.table import Table
 from fastglt.report import tables
 from fastglt.report.tables import empty_table, print_text, print_wide, show_wide
 
-HEADINGS = ("method", "n", "dense", "search", "isolated", "verdict", "edges", "weights", "epochs", "seconds")
+HEADINGS = ("method", "n", "dense", "search", "retrained", "verdict", "edges", "weights", "epochs", "seconds")
 ROW = (
     "fastglt",
     "5",

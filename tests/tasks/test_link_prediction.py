@@ -11,6 +11,7 @@ from torch.nn.functional import binary_cross_entropy
 
 from fastglt import InputError
 from fastglt.tasks import LinkPrediction, lookup, make_task
+from fastglt.tasks.link_inputs import LeakWarning
 from fastglt.tasks.metrics import HITS, hits_at, pair_roc_auc
 from fastglt.tasks.options import options_of, read_options
 from tests.tasks.links import NODES, link_data, link_task, link_tensors
@@ -70,7 +71,7 @@ class TestParts:
         task = LinkPrediction.from_data(link_data(**given), metric="roc_auc")
         assert task.graph.num_edges == 180
         assert task.val.tolist() == [[0, 11], [1, 12]]
-        assert not [name for name in LinkPrediction.message_data(link_data(**given)).keys() if "_pos_" in name]
+        assert set(LinkPrediction.message_data(link_data(**given)).to_dict()) == {"x", "edge_index"}
 
     def test_a_directed_graph_loses_both_arrows_of_a_pair(self) -> None:
         arrows = torch.cat([link_tensors()["edge_index"], torch.tensor([[0, 15], [39, 25]])], 1)
@@ -92,6 +93,16 @@ class TestParts:
     def test_what_cannot_be_learnt_is_refused(self, more: dict[str, Tensor], reason: str) -> None:
         with pytest.raises(InputError, match=reason):
             LinkPrediction.from_tensors({**link_tensors(), **more})
+
+
+def test_a_split_whose_links_carry_messages_is_told() -> None:
+    """All of them: some may be edges already, as in a collaboration graph."""
+    edges, others = torch.tensor([[0, 11], [1, 12]]), torch.tensor([[0, 11], [15, 39]])
+    given = {f"{name}_edge_index": others for name in ("val_pos", "val_neg", "test_neg")}
+    with pytest.warns(LeakWarning, match="every one of 2 test links is an edge of the graph"):
+        LinkPrediction.from_data(link_data(**given, test_pos_edge_index=edges), metric="roc_auc")
+    some = torch.cat([edges, others], 1)
+    LinkPrediction.from_data(link_data(**given, test_pos_edge_index=some), metric="roc_auc")
 
 
 class TestSteps:

@@ -27,6 +27,7 @@ from fastglt.cli.commands import (
     plot,
     predict,
     report,
+    reproduce,
     runs,
     serve,
     show,
@@ -61,6 +62,7 @@ _add("extreme", extreme.extreme, extreme.EXAMPLES)
 _add("methods", methods.methods, methods.EXAMPLES)
 _add("models", models.models, models.EXAMPLES)
 _add("runs", runs.runs, runs.EXAMPLES)
+_add("reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("report", report.report, report.EXAMPLES)
 _add("plot", plot.plot, plot.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)

@@ -24,7 +24,6 @@ from fastglt.system.modes import ordinary_mode
 from fastglt.system.process import is_out_of_memory
 from fastglt.tasks import NodeClassification, Task
 
-
 _TRIED = 1000  # pairs of each kind that an export is compared by
 
 

@@ -223,6 +223,8 @@ class _Plan:
     @torch.no_grad()
     def pick(self, product: Tensor, weight: Tensor) -> Tensor:
         """The wanted rows of a product of the rows we have."""
+        if self.have is self.want:  # as of a large graph, where training and evaluation need all
+            return product
         picked = product.index_select(0, self.places)
         if self.lacking.numel():
             picked[self.lacking] = self.rest.multiply(weight)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.graphs.columns import counted_columns, is_symmetric, numbered_columns
+from fastglt.graphs.edge_rows import EdgeRows
 from fastglt.graphs.inputs import check_edges, more_fields, warn_of_few_one_way
 from fastglt.graphs.messages import Hop, every_message, renumbered
 from fastglt.kernels import true_indices
@@ -230,7 +231,7 @@ class Graph:
             arrows = self.edges[1] if self.directed else self.edges.flatten()
             degree = arrows.bincount(minlength=self.num_nodes) + 1
             before = whole_graph.hops(nodes, depth=depth)
-            pruned = {id(hop): hop.renumber(new_edge, degree) for hop in before}
+            pruned = {id(hop): replace(hop.renumber(new_edge, degree), edge_rows=self._edge_rows) for hop in before}
             return tuple(pruned[id(hop)] for hop in before)
         if nodes is None:
             return (self._whole,) * depth
@@ -246,7 +247,15 @@ class Graph:
     @cached_property
     def _whole(self) -> Hop:
         looped = self.loops.bincount(minlength=self.num_nodes).bool()
-        return every_message(self.edges, looped, directed=self.directed)
+        found = every_message(self.edges, looped, directed=self.directed)
+        return found if self._edge_rows is None else replace(found, edge_rows=self._edge_rows)
+
+    @cached_property
+    def _edge_rows(self) -> EdgeRows | None:
+        values = self.edge_attr
+        if values is None or values.dim() != 2:
+            return None
+        return EdgeRows(columns=self.edge_index, edge=self.column_edge, values=values, nodes=self.num_nodes)
 
     def alone(self) -> "Graph":
         """This graph without a reference to the one it was cut from: its hops are found in itself."""

@@ -62,7 +62,7 @@ def warn_of_few_one_way(edge_index: Tensor, num_nodes: int, edge_attr: Tensor | 
     if one_way:
         reason = f"{one_way:,} of {columns:,} columns of edge_index have no reverse"
     elif (surplus := _surplus(forward, reverse)) or edge_attr is None:
-        reason = f"{surplus:,} of {columns:,} columns of edge_index are repeated in one direction and not in the other"
+        reason = f"{surplus:,} of {columns:,} columns of edge_index are repeated in one direction only"
     else:
         values = edge_attr.reshape(columns, -1)
         differ = (values[forward.argsort(stable=True)] != values[reverse.argsort(stable=True)]).any(dim=1)

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from fastglt.graphs.edge_rows import EdgeRows
 from fastglt.kernels import CSR, backend, true_indices, weigh
 from fastglt.kernels.csr import LARGE
 from fastglt.kernels.patterns import count_messages
@@ -27,6 +28,7 @@ class Hop:
     senders: Tensor | None = None  # node ids of the columns, ascending; None: every node
     looped: Tensor  # bool [nodes], which nodes have a self-loop in the data
     receiver_columns: Tensor | None = None  # the column of each receiver as a sender; None: that of its row
+    edge_rows: EdgeRows | None = None  # the features of edges, if the data has some
 
     def spread(self, soft_edge_mask: Tensor) -> Tensor:
         """Each entry's number of a soft edge mask; self-loops have 1."""
@@ -47,6 +49,13 @@ class Hop:
         rows = scale if self.receivers is None else scale.index_select(0, self.receivers)
         columns = scale if self.senders is None else scale.index_select(0, self.senders)
         return self.csr.of_rows(rows).mul_(columns.index_select(0, self.csr.indices))
+
+    @cached_property
+    def entry_row(self) -> Tensor:
+        """The row of each entry in the table of `edge_rows`."""
+        edges, rows = self.entry_edge.max() if self.entry_edge.numel() else 0, self.csr.rows
+        receivers = rows if self.receivers is None else self.receivers[rows]
+        return torch.where(self.is_loop > 0, edges + receivers, self.entry_edge.long()).int()
 
     @cached_property
     def is_loop(self) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from numba import get_num_threads, set_num_threads
 from torch import Tensor
 
-from fastglt.kernels import _element_loops, _frozen_loops, _loops, _plain, _softmax_loops
+from fastglt.kernels import _edge_loops, _element_loops, _frozen_loops, _loops, _plain, _softmax_loops
 from fastglt.kernels._ready import make_ready, start_threads
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
@@ -23,6 +23,7 @@ start_threads()
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
 _EXP = 20  # multiplications that an exponential is worth
 _LARGE = 2**24  # numbers that are not worth keeping for the next call
+_PARTS = 64  # in which sums over all entries are taken, whatever the number of threads
 _FAR = 2**25  # bytes of a matrix that no cache holds
 _LONG_ROW = 2**11  # bytes: longer rows are not fetched ahead, they would drive one another out
 _AHEAD = 8  # entries
@@ -114,6 +115,38 @@ def softmax_shares_backward(
     numbers, arrays = (scalar(temperature), scalar(eps)), _arrays(both, grad, out, by_row)
     _run(4 * x.numel(), _softmax_loops.shares_backward, *_arrays(x), *numbers, *arrays)
     return out, by_row.double().sum()
+
+
+def edge_softmax_means(
+    csr: CSR, features: Tensor, rows: Tensor, values: Tensor, x: Tensor, *learnt: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The means of `fastglt.kernels.edge_softmax`, then what their gradients need: each row's top and sum."""
+    weight, bias, temperature = learnt
+    scalar, found = _scalar(x), tuple(x.new_empty(csr.num_rows, x.shape[1]) for _ in range(3))
+    given = (*csr.arrays, *_arrays(values, x, features.to(x.dtype), rows, weight, bias))
+    work = csr.num_entries * x.shape[1] * (features.shape[1] + _EXP)
+    _run(work, _edge_loops.means, *given, scalar(float(temperature)), scalar(eps), *_arrays(*found))
+    return found
+
+
+def edge_softmax_backward(
+    csr: CSR, features: Tensor, rows: Tensor, values: Tensor, x: Tensor, *others: Tensor, eps: float
+) -> tuple[Tensor, ...]:
+    """The gradients of values, x, weight, bias and temperature.
+
+    `others` are the last three, what `edge_softmax_means` gave, and the gradient of the means.
+    """
+    weight, bias, temperature, mean, top, below, grad = others
+    share = torch.where(below > 0, grad / below, 0.0)
+    of_x, of_values, of_t = x.new_empty(x.shape), values.new_empty(values.shape), x.new_empty(_PARTS)
+    of_weight, of_bias = x.new_zeros(_PARTS, *weight.shape), x.new_zeros(_PARTS, *bias.shape)
+    given = (*csr.transposed.arrays, csr.transpose_order.numpy())
+    arrays, scalar = _arrays(values, x, features.to(x.dtype), rows, weight, bias), _scalar(x)
+    numbers, out = (scalar(float(temperature)), scalar(eps)), (of_x, of_values, of_weight, of_bias, of_t)
+    work = 2 * csr.num_entries * x.shape[1] * (features.shape[1] + _EXP)
+    _run(work, _edge_loops.backward, *given, *arrays, *numbers, *_arrays(share, mean, top, *out))
+    summed = of_t.double().sum().to(temperature.dtype).view(temperature.shape)
+    return of_values, of_x, of_weight.sum(0), of_bias.sum(0), summed
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:

@@ -79,7 +79,8 @@ def softmax_by_message(csr: CSR, values: Tensor, messages: Tensor, temperature: 
     e = weight * shifted.clamp(max=80.0).exp()  # what has no value, and so no part in the sum, may be larger
     zero = torch.zeros_like(start)
     below, above = zero.scatter_add(0, rows, e), zero.scatter_add(0, rows, e * sent)
-    return torch.where(below > 0, above / torch.where(below > 0, below, 1.0), 0.0)
+    heard = below != 0  # NaN stays
+    return torch.where(heard, above / torch.where(heard, below, 1.0), 0.0)
 
 
 def softmax_means(csr: CSR, values: Tensor, both: Tensor, least: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -108,7 +108,7 @@ class Method(Hooks, ABC):
 
     @property
     def recipe(self) -> Recipe:
-        """How the search trains; dense and isolated runs go by the budget's."""
+        """How the search trains; dense and retrained runs go by the budget's."""
         return self.budget.recipe
 
     @property

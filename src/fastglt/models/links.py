@@ -12,8 +12,9 @@ from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.models.base import Backbone, Network
-from fastglt.models.decoders import ROWS, Decoder, make_decoder
-from fastglt.models.operations import Operation
+from fastglt.models.decoders import Decoder, make_decoder
+from fastglt.models.operations import Attention, Linear, Operation
+from fastglt.models.units import Units, units_of
 
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
@@ -99,14 +100,23 @@ class LinkNetwork(Network):
     @property
     def operations(self) -> tuple[Operation, ...]:
         """The encoder's, if it tells, then the decoder's."""
-        theirs = [_renamed(one, ENCODER) for one in self.encoder.operations]
-        return (*theirs, *(_renamed(one, DECODER) for one in self.decoder.operations)) if theirs else ()
+        theirs, mine = self.encoder.operations, self.decoder.operations
+        last = mine[0].reads if mine else "classes"  # what the encoder's last units are: the decoder's first
+        found = [_renamed(one, ENCODER, last) for one in theirs]
+        return (*found, *(_renamed(one, DECODER, last) for one in mine)) if theirs else ()
 
     @property
     def feature_weights(self) -> frozenset[str] | None:
         """Of the encoder."""
         found = self.encoder.feature_weights
         return None if found is None else frozenset(ENCODER + name for name in found)
+
+    def units(self, x: Features, graph: Graph) -> Units:
+        """Those that encoder and decoder name; what the encoder hands over is hidden, if a matrix reads it."""
+        if not self.encoder.operations:
+            rule = "structure must be weights for a model of your own with a decoder"
+            raise InputError(f"{rule} (got units, and {self.described}); fastglt's own models have units")
+        return units_of(self.operations, self.weight_shapes, self.modules(), self.described)
 
     def check_fits(self, x: Features, graph: Graph, num_outputs: int, *, soft_edges: bool) -> None:
         """As the encoder, whose rows may be as wide as they like."""
@@ -186,16 +196,14 @@ def measured_width(encoder: Network, x: Features, graph: Graph) -> int:
     return rows.shape[1]
 
 
-def _renamed(operation: Operation, prefix: str) -> Operation:
-    """With the names that its parameters have in the whole network."""
-    from fastglt.models.operations import Attention, Linear
-
+def _renamed(operation: Operation, prefix: str, last: str) -> Operation:
+    """With the names that its parameters have in the whole network, and that of the encoder's last units."""
     if isinstance(operation, Linear):
         bias = None if operation.bias is None else prefix + operation.bias
-        writes = ROWS if operation.writes == "classes" else operation.writes
+        writes = last if operation.writes == "classes" else operation.writes
         return replace(operation, weight=prefix + operation.weight, bias=bias, writes=writes)
     if isinstance(operation, Attention):
-        product = _renamed(operation.product, prefix)
+        product = _renamed(operation.product, prefix, last)
         assert isinstance(product, Linear)
         one, two = operation.parameters
         return replace(operation, product=product, parameters=(prefix + one, prefix + two))

@@ -1,4 +1,4 @@
-"""Links as an ordinary PyG model: rows by another model, then a decoder. This file is handed out: it needs torch."""
+"""Links: rows of nodes by another model, then a decoder. This file is handed out: it needs torch."""
 
 from torch import Tensor, nn
 
@@ -13,11 +13,8 @@ class Links(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, pairs: Tensor) -> Tensor:
         """The numbers, [pairs, 1]; pairs are node ids, a row of two each."""
-        h = self.encoder(x, edge_index, edge_weight)
+        h: Tensor = self.encoder(x, edge_index, edge_weight)
         both = h[pairs[:, 0]] * h[pairs[:, 1]]
-        if not len(self.lins):
-            return both.sum(1, keepdim=True)
-        for lin in self.lins[:-1]:
-            both = lin(both).relu()
-        out: Tensor = self.lins[-1](both)
-        return out
+        for i, lin in enumerate(self.lins):
+            both = lin(both if i == 0 else both.relu())
+        return both if len(self.lins) else both.sum(1, keepdim=True)

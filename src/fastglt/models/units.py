@@ -16,7 +16,7 @@ from fastglt.masks import flatten
 from fastglt.models.layers import looks_at_all_units
 from fastglt.models.operations import Attention, Linear, Operation
 
-_OUTSIDE = ("features", "classes")  # ends of a network: what it is given, and what it is asked for
+_OUTSIDE = ("features", "classes", "link")  # ends of a network: what it is given, and what it is asked for
 _NOBODY = -1
 
 
@@ -88,7 +88,7 @@ class Units:
         """The sums over the weights into each unit, and over those out of it."""
         into = torch.zeros(self.count + 1, dtype=torch.float64)  # nobody's is the last
         out = torch.zeros_like(into)
-        for ends, part in zip(self.ends.values(), values.cpu().split(self._sizes), strict=True):
+        for ends, part in zip(self.ends.values(), torch.split(values.cpu(), self._sizes), strict=True):
             ends.add_sums(part.double(), into, out)
         return into[:-1], out[:-1]
 
@@ -139,11 +139,10 @@ def units_of(
         found[part.weight] = Ends(
             rows=numbers(part.reads, rows), columns=numbers(part.writes, columns), writes="columns"
         )
-    for part in parts:
-        if isinstance(part, Attention):
-            for name in set(part.parameters) & shapes.keys():
-                entries = numbers(part.product.writes, shapes[name].numel())
-                found[name] = Ends(rows=entries, columns=None, writes="entries")
+    for attention in (part for part in parts if isinstance(part, Attention)):
+        for name in set(attention.parameters) & shapes.keys():
+            entries = numbers(attention.product.writes, shapes[name].numel())
+            found[name] = Ends(rows=entries, columns=None, writes="entries")
     if not layers or found.keys() != shapes.keys():
         rule = "structure must be weights for a model whose operations do not tell what each weight joins"
         raise InputError(f"{rule} (got units, and {described}); docs/own-model.md has a line about them")

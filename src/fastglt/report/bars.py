@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fastglt.report.wording import duration
+from fastglt.report.wording import duration, phase_title
 
 _ROOM_FOR_NOTES = 110  # columns of a terminal from which sparsities stand beside the bar
 AfterEpoch = Callable[[str, Any, int], None]  # phase, training, epochs of the phase
@@ -81,14 +81,16 @@ class Bar:
             return
         note = note_of(phase, training, sparsities=self._notes and left is None)
         if left is None:
-            self._show(phase, phase, training.epoch, epochs, note=note)
+            self._show(phase, phase_title(phase), training.epoch, epochs, note=note)
         else:
-            self._show("all", phase, left.done, left.trainings, note=note, count=left.count, left=left.text)
+            self._show(
+                "all", phase_title(phase), left.done, left.trainings, note=note, count=left.count, left=left.text
+            )
 
-    def _show(self, bar: str, phase: str, done: float, total: float, **texts: Any) -> None:
+    def _show(self, bar: str, title: str, done: float, total: float, **texts: Any) -> None:
         if bar not in self._tasks:
-            self._tasks[bar] = self._bar.add_task(phase, total=total, note="", count="", left="")
-        self._bar.update(self._tasks[bar], description=phase, completed=done, **texts)
+            self._tasks[bar] = self._bar.add_task(title, total=total, note="", count="", left="")
+        self._bar.update(self._tasks[bar], description=title, completed=done, **texts)
 
 
 def note_of(phase: str, training: Any, *, sparsities: bool) -> str:

@@ -14,6 +14,15 @@ OPPONENTS = {  # of a ticket, by the names of their phases
 }
 
 
+def phase_title(phase: str) -> str:
+    """A phase, or the score of one, as people call it; files and JSON have kept the older word.
+
+    >>> phase_title("isolated"), phase_title("dense_distilled")
+    ('retrained', 'dense distilled')
+    """
+    return phase.replace("isolated", "retrained").replace("_", " ")
+
+
 def percent(value: float | None) -> str:
     """A score as per cent, without the sign.
 

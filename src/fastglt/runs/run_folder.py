@@ -14,6 +14,7 @@ from typing import IO, Any
 from fastglt import kernels
 from fastglt.data.origin import Origin
 from fastglt.errors import FastGLTError, InputError, MachineError
+from fastglt.report.wording import phase_title
 from fastglt.runs.checkpoints import Checkpoints, DamagedError, damage
 from fastglt.runs.differences import told
 from fastglt.runs.folder_files import METRICS, ORIGIN, RUN, damaged, history_bytes, json_bytes, read_json
@@ -203,7 +204,7 @@ class RunFolder(Journal):
 
     def _begin_again(self, phase: str, name: str, error: DamagedError) -> None:
         place = self._checkpoints.folder / name
-        warn(f"'{place}' is damaged ({error}); the {phase} phase is done again from its beginning")
+        warn(f"'{place}' is damaged ({error}); the {phase_title(phase)} phase is done again from its beginning")
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
         """Write a checkpoint when it is time to; they may take a twentieth of the run, unless asked for always."""
@@ -221,7 +222,7 @@ class RunFolder(Journal):
         ended = time.monotonic()
         self._next = ended + max(self._every, 20 * (ended - began)) if self._every > 0 else ended
         if self.stop:
-            raise KeyboardInterrupt(f"{phase}, epoch {training.epoch}")
+            raise KeyboardInterrupt(f"{phase_title(phase)}, epoch {training.epoch}")
 
     def finish(self, phase: str, result: PhaseResult) -> None:
         """Keep a phase's result; its checkpoint can go."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastglt.errors import FastGLTError, require, unknown_name
-from fastglt.report.wording import duration, percent
+from fastglt.report.wording import duration, percent, phase_title
 from fastglt.runs.engine import Engine, MakeEngine, Outcome
 from fastglt.runs.experiment import Experiment, available_threads
 from fastglt.runs.forecast import DryRun, forecast
@@ -116,7 +116,7 @@ class Series:
             return f"{run.name}: failed: {outcome.reason}"
         phases = (run.method,) if run.is_dense else ("search", "isolated")
         scores = ", ".join(
-            f"{phase.replace('_', ' ')} {percent(metrics[f'{phase}_{self.shown}'])} %" for phase in phases
+            f"{phase_title(phase)} {percent(metrics[f'{phase}_{self.shown}'])} %" for phase in phases
         )
         seconds = sum(metrics.get(f"{phase}_seconds", 0.0) for phase in ("teacher", *phases))
         return f"{run.name}: {'validation: ' * (self.shown == 'val')}{scores}, {seconds:.1f} s"

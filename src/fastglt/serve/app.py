@@ -22,7 +22,6 @@ from fastglt.serve.page import HEADERS, page
 from fastglt.serve.pairs import PairResponse, pair_request_model
 from fastglt.serve.requests import (
     NamedPredictRequest,
-    PredictRequest,
     Refusal,
     request_model,
     response_model,
@@ -208,8 +207,13 @@ class _AnsweringPairs(_Answering):
         return 3 * len(found)
 
     def _write(self, found: Any) -> bytes:
-        origin = {"ticket": self._about.ticket, "version": self._about.version}
-        return PairResponse(pairs=found.pairs, probabilities=found.probabilities, **origin).model_dump_json().encode()
+        answer = PairResponse(
+            pairs=found.pairs,
+            probabilities=found.probabilities,
+            ticket=self._about.ticket,
+            version=self._about.version,
+        )
+        return answer.model_dump_json().encode()
 
     def _by_number(self, request: Any) -> Any:
         pairs = [*request.pairs, *([*map(self._number, pair)] for pair in request.ids)]

@@ -44,7 +44,6 @@ class Prediction:
         rounded = None if shares is None else shares.round(decimals=_DIGITS).tolist()
         return Prediction(nodes, task.listed(task.decide(outputs)), rounded)
 
-
     def __len__(self) -> int:
         return len(self.nodes)
 

@@ -37,7 +37,7 @@ class StudySettings(TypedDict, total=False):
     distill: Distill
     inductive: float | None
     structure: str
-    hidden: int
+    hidden: int | None
     split_seed: int
     data_root: Place | None
     directed: bool
@@ -69,7 +69,7 @@ class Study:
     distill: Distill = None
     inductive: float | None = None
     structure: str = WEIGHTS
-    hidden: int = 512
+    hidden: int | None = None  # None: as published for the pair, or 512
     split_seed: int = 0
     data_root: Place | None = None
     directed: bool = False

@@ -1,14 +1,16 @@
 """Checks of what a link task is made from: the pairs to predict, given or split off at random."""
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.graphs.inputs import check_edges
-from fastglt.tasks.pairs import random_link_split
+from fastglt.tasks.pairs import pair_numbers, random_link_split
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -53,6 +55,24 @@ def checked_pairs(pairs: object, name: str, num_nodes: int) -> Tensor:
         got = f"{int(pairs.min())} to {int(pairs.max())}"
         raise InputError(f"node ids in {name} must lie in 0 … {num_nodes - 1} (got {got})")
     return pairs.detach().T.contiguous()
+
+
+class LeakWarning(UserWarning):
+    """The links to predict are edges of the graph, along which messages go."""
+
+
+def warn_of_leak(parts: Mapping[str, Tensor], edges: Tensor, num_nodes: int) -> None:
+    """Tell where every link of a part is an edge of the graph: some may be, as old collaborators meet again."""
+    known = pair_numbers(edges, num_nodes)
+    for name, title in (("val", "validation"), ("test", "test")):
+        links = parts[name]
+        if len(links) and bool(np.isin(pair_numbers(links, num_nodes), known).all()):
+            warnings.warn(
+                f"every one of {len(links):,} {title} links is an edge of the graph, along which messages go: the "
+                "network is told what it is to predict; take these edges out of edge_index",
+                LeakWarning,
+                stacklevel=5,
+            )
 
 
 def check_enough(parts: Mapping[str, Tensor], metric: str) -> None:

@@ -24,7 +24,7 @@ from fastglt.system.devices import usable
 from fastglt.system.seeds import derive, permutation
 from fastglt.tasks.base import OutputsOf, Scores, Step, Task, metric_of
 from fastglt.tasks.inputs import check_kind, features_of
-from fastglt.tasks.link_inputs import GIVEN, check_enough, checked_pairs, pairs_of, without_pairs
+from fastglt.tasks.link_inputs import GIVEN, check_enough, checked_pairs, pairs_of, warn_of_leak, without_pairs
 from fastglt.tasks.metrics import HITS, PAIR_ROC_AUC
 from fastglt.tasks.pairs import NonEdges
 
@@ -117,6 +117,7 @@ class LinkPrediction(Task):
         made = graph()
         if made.num_edges == 0:
             raise InputError("link prediction must have training edges to learn from (got a graph without edges)")
+        warn_of_leak(parts, made.edges.T, made.num_nodes)
         given_values: dict[str, Any] = {**parts, **options}
         return cls(graph=made, x=Features(x), metric=chosen, **given_values)
 

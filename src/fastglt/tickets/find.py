@@ -14,7 +14,7 @@ from torch import nn
 from fastglt.errors import check_seed
 from fastglt.masks import Masks
 from fastglt.methods import Method, Targets, lookup, make
-from fastglt.methods.settings import name_of, with_defaults
+from fastglt.methods.settings import name_of, network_for, with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.methods.teaching import Distill, with_teacher
 from fastglt.models.base import Network, state_of
@@ -69,7 +69,7 @@ def find_ticket(
     method: str = "fastglt",
     seed: int = 0,
     budget: SomeBudget = None,
-    hidden: int = 512,
+    hidden: int | None = None,
     model_options: Mapping[str, Any] | None = None,
     task: str | type[Task] | None = None,
     task_options: Mapping[str, Any] | None = None,
@@ -108,7 +108,7 @@ def find_ticket(
         method: A name from `fastglt methods`, or ``module:Class`` of your own.
         seed: Random seed (initial weights of a backbone that is named, dropout).
         budget: A `Budget`, or what differs from the default, such as ``{"denoise_epochs": 100}``.
-        hidden: Width of the hidden layer of a backbone that is named.
+        hidden: Width of the hidden layers of a backbone that is named (default: as published, or 512).
         model_options: Other options of such a backbone, such as ``{"heads": 4}``.
         task: What is predicted: a name ("node-classification", "multi-label", "link"), or a class that extends
             `Task` (default: what data.y is for, classes or, where it has several columns, many labels a node).
@@ -118,8 +118,8 @@ def find_ticket(
         isolated: Whether the ticket is retrained from Θ0 afterwards, which doubles the time.
         prunable: The names of the parameters to prune, of a PyG model (default: every weight matrix).
         distill: A teacher: the dense network is trained first, and what it says about all nodes teaches the search
-            and the ticket alone (default: none). True for the usual one; ``{"weight": 10, "temperature": 2}`` and
-            ``labels``, ``lr``, ``search``, ``nodes`` to change it; a number is its weight, and all else as in 0.1.
+            and the retrained ticket (default: none). True for the usual one; ``{"weight": 10, "temperature": 2}``
+            and ``labels``, ``lr``, ``search``, ``nodes`` to change it; a number is its weight, all else as in 0.1.
         device: cpu, cuda, ….
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
@@ -134,11 +134,13 @@ def find_ticket(
     whole = make_task(task, data, metric=metric, directed=directed, options=task_options).to(device)
     unseen = None if inductive is None else hide(whole, inductive, seed=split_seed)
     prepared = whole if unseen is None else unseen.seen
-    soft_edges = graph_sparsity > 0
-    network = as_network(
-        model, prepared, hidden=hidden, seed=seed, options=model_options, prunable=prunable, soft_edges=soft_edges
-    )
-    names = (method, name_of(prepared.graph), network.spec["name"])
+    soft_edges, dataset = graph_sparsity > 0, name_of(prepared.graph)
+    of_model: dict[str, Any] = {"options": model_options, "prunable": prunable}
+    hidden, published = network_for(dataset, model if isinstance(model, str) else "", hidden=hidden)
+    if published:
+        of_model["options"] = {**published, **(model_options or {})}
+    network = as_network(model, prepared, hidden=hidden, seed=seed, soft_edges=soft_edges, **of_model)
+    names = (method, dataset, network.spec["name"])
     budget, options = with_defaults(*names, budget=budget, options=options)
     chosen = make(method, targets=targets, budget=with_teacher(budget, distill), **options)
     with shown(progress) as after_epoch:

@@ -114,7 +114,8 @@ def _check_known(spec: Any) -> None:
     """Refuse a ticket of a backbone that is not here; whatever else is wrong with a spec is found later."""
     name = spec.get("name") if isinstance(spec, dict) else None
     if isinstance(name, str) and name not in (*BACKBONES, "pyg"):
-        rule = f"the ticket's model must be one of {', '.join(BACKBONES)} or a registered one (got '{name}')"
+        got = f"'{name}'" + (f" of {spec['class']}" if isinstance(spec.get("class"), str) else "")
+        rule = f"the ticket's model must be one of {', '.join(BACKBONES)} or a registered one (got {got})"
         remedy = "fastglt.register(its class) in Python or `fastglt --use module:Class …` makes it known"
         raise InputError(f"{rule}; {remedy}")
 

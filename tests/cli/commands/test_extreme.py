@@ -33,7 +33,7 @@ def test_the_grid_is_tried_on_validation_and_confirmed_on_fresh_seeds(cli: Cli, 
     assert "reused from the store" in elsewhere.err
     assert "at a time" not in elsewhere.err
     text = cli(*COMMAND, *GRID, "--rule", "plain", "--score", "isolated", "--out", out).out
-    assert "random · isolated, validation scores in %" in text
+    assert "random · retrained, validation scores in %" in text
     assert "●" in text
     assert "non-inferior" not in text
     assert "search," not in text

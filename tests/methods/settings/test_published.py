@@ -36,6 +36,15 @@ def test_nothing_is_made_up(names: tuple[str, str, str]) -> None:
     assert options_for(*names) == {}
 
 
+LARGE = {"ogbn-arxiv": (1e-6, 1e-4, 1e-3), "ogbn-proteins": (1e-1, 1e-3, 1e-2), "ogbl-collab": (1e-6, 1e-5, 1e-2)}
+
+
+@pytest.mark.parametrize("dataset", LARGE)
+def test_ugs_on_large_graphs(dataset: str) -> None:
+    options = options_for("ugs", dataset, "resgcn")
+    assert (options["edge_l1"], options["weight_l1"], options["search_lr"]) == LARGE[dataset]
+
+
 def test_every_setting_is_one_that_its_method_takes() -> None:
     for name, settings in PUBLISHED.items():
         for (_, model), options in settings.items():

@@ -51,7 +51,7 @@ def test_methods_are_set_against_the_first(tmp_path: Path) -> None:
     text = printed(print_cells, Comparison(runs, outcomes), width=80, terminal=True)
     assert "against random\n" in text
     below = text.partition("against random\n")[2]
-    assert row(below, "method") == "method n search p isolated p outcome"
+    assert row(below, "method") == "method n search p retrained p outcome"
     assert row(below, "fastglt") == "fastglt 2 −2.00 < 0.0001 +0.25 0.5000 worse/undecided"
     assert "corrected for their" in text
     assert max(map(len, text.splitlines())) <= 80

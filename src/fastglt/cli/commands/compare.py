@@ -53,6 +53,9 @@ def compare(
             "--rounds", help="Print the sparsity curves of methods that have rounds.", rich_help_panel=RUN
         ),
     ] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the tables in LaTeX (booktabs).", rich_help_panel=RUN)
+    ] = False,
     csv: Annotated[Path | None, typer.Option(help="File for a table of all runs.", rich_help_panel=RUN)] = None,
 ) -> None:
     """Compare methods: the same graph, model, seeds and sparsities, mean and deviation over seeds.
@@ -74,10 +77,10 @@ def compare(
             seeds=seeds,
             split_seeds=split_seeds,
         )
-    _report(results, rounds=rounds, csv=csv, json_output=many.json_output)
+    _report(results, rounds=rounds, csv=csv, latex=latex, json_output=many.json_output)
 
 
-def _report(results: "Comparison", *, rounds: bool, csv: Path | None, json_output: bool) -> None:
+def _report(results: "Comparison", *, rounds: bool, csv: Path | None, latex: bool, json_output: bool) -> None:
     from fastglt.system.storage import write_atomically
 
     document = results.document()
@@ -85,6 +88,10 @@ def _report(results: "Comparison", *, rounds: bool, csv: Path | None, json_outpu
         write_atomically(csv, results.csv().encode())
     if json_output:
         typer.echo(json.dumps(document))
+    elif latex:
+        from fastglt.studies.compare.showing import as_latex
+
+        typer.echo(as_latex(document), nl=False)
     else:
         from rich.console import Console
 

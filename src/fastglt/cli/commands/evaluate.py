@@ -48,7 +48,7 @@ def evaluate(
     json_output: arguments.AsJson = False,
     wide: arguments.Wide = False,
 ) -> None:
-    """Judge tickets: dense and ticket trained alone from the same start with equal budgets, seed by seed.
+    """Judge tickets: dense and ticket trained from the same initial weights with equal budgets, seed by seed.
 
     Prints mean ± deviation, the paired difference with its confidence interval, the non-inferiority test, the plain
     rule of papers, and what the search's own weights score. The seeds vary the training noise; the initial weights

@@ -144,7 +144,8 @@ def find(
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
-        print_metrics(metrics, folder)
+        outside = [place for place in (experiment.model, experiment.task) if place and ":" in place]
+        print_metrics(metrics, folder, use=outside)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,7 +193,7 @@ _CELLS: dict[str, tuple[Callable[[Row], str], bool]] = {  # each column's cell, 
     "seed": (_text("seed"), True),
     "dense %": (_share("dense_test", 2), True),
     "search %": (_share("search_test", 2), True),
-    "alone %": (_share("isolated_test", 2), True),
+    "retrained %": (_share("isolated_test", 2), True),
     "seconds": (lambda row: "–" if row["seconds"] is None else f"{row['seconds']:.1f}", True),
 }
 

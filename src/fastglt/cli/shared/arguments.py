@@ -137,7 +137,7 @@ Distill = Annotated[
     bool,
     typer.Option(
         "--distill",
-        help="Distilled tickets: the dense network's outputs for all nodes teach the search and the ticket alone. "
+        help="Distilled tickets: the dense network's outputs for all nodes teach search and retraining. "
         "Verdicts then have two opponents, the plain dense network and one taught in the same way.",
         rich_help_panel=LONG,
     ),
@@ -193,7 +193,12 @@ Inductive = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
-Hidden = Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=LONG)]
+Hidden = Annotated[
+    int | None,
+    typer.Option(
+        help="Width of the hidden layers (default: as published for OGB's sets, or 512).", rich_help_panel=LONG
+    ),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ….", rich_help_panel=RUN)]
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of raw datasets.", envvar="FASTGLT_DATA", rich_help_panel=RUN)

@@ -1,7 +1,7 @@
 """What `fastglt find` tells before and after: the graph in two lines; then where all went, and what to do next."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,21 +70,21 @@ def hint(metrics: Mapping[str, Any]) -> str:
     return f"To bring it closer to dense: {', or '.join(ways)}." if ways else ""
 
 
-def tell_next(metrics: Mapping[str, Any], folder: Path, console: Console) -> None:
-    """Where the run is, and the commands that take it further."""
-    run = shlex.quote(str(folder))
+def tell_next(metrics: Mapping[str, Any], folder: Path, console: Console, *, use: Sequence[str] = ()) -> None:
+    """Where the run is, and the commands that take it further; those have to be told of classes from outside."""
+    run, fastglt = shlex.quote(str(folder)), shlex.join(["fastglt", *(["--use", ",".join(use)] if use else [])])
     print_text(f"Written to {folder}/: ticket.safetensors, metrics.json, history.csv", console)
     print_text("Next:", console)
     commands = {
-        f"fastglt evaluate {run}": "is it a winning ticket? ten seeds",
-        f"fastglt show {run} --cost": "what it keeps, and what that saves",
-        f"fastglt predict {run}": "its answer for every node; or export, serve",
+        f"{fastglt} evaluate {run}": "is it a winning ticket? ten seeds",
+        f"{fastglt} show {run} --cost": "what it keeps, and what that saves",
+        f"{fastglt} predict {run}": "its answer for every node; or export, serve",
     }
     if metrics.get("task") == "link":
         del commands[f"fastglt predict {run}"]
         commands[f"fastglt predict {run} --pairs pairs.csv"] = "how likely is each pair? or export, serve"
     if all(metrics[f"{name}_test"] is None for name in ("dense", "isolated")):
-        del commands[f"fastglt evaluate {run}"]
+        del commands[f"{fastglt} evaluate {run}"]
     width = max(map(len, commands))
     for command, about in commands.items():
         beside = f"  {command:<{width}}  # {about}"

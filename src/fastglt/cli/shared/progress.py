@@ -12,6 +12,7 @@ from rich.console import Console
 
 from fastglt.report.bars import Bar, TimeLeft, note_of
 from fastglt.report.tables import say
+from fastglt.report.wording import phase_title
 from fastglt.system.signals import Stoppable, stop_on_signals
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Reporter:
         note = note_of(phase, training, sparsities=self._left is None)
         if self._left is not None:
             note += "  ".join(["", f"training {self._left.count}", *filter(None, [self._left.text])])
-        say(f"{phase}: epoch {training.epoch}/{epochs}  {note}", err=True)
+        say(f"{phase_title(phase)}: epoch {training.epoch}/{epochs}  {note}", err=True)
 
 
 class Notes:

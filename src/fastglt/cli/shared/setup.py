@@ -43,7 +43,7 @@ class Setup:
     distill_lr: arguments.DistillLr = None
     distill_nodes: arguments.DistillNodes = None
     isolated_decay: arguments.IsolatedDecay = None
-    hidden: arguments.Hidden = 512
+    hidden: arguments.Hidden = None
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
     directed: arguments.Directed = False

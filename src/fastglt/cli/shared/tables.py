@@ -38,8 +38,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
-    """Dense against ticket; then the outcome in words, where all of it is, and what to do next."""
+def print_metrics(metrics: Mapping[str, Any], folder: Path, *, use: Sequence[str] = ()) -> None:
+    """Dense against ticket; then the outcome in words, where all of it is, and what to do next.
+
+    `use` names the classes from outside that the next command has to be told of.
+    """
     twins = [twin for twin in wording.OPPONENTS if f"{twin}_test" in metrics]
     kind = f"{metrics['method']}{', distilled' * ('distill' in metrics)}"
     title = f"{metrics['dataset']} · {metrics['model']} · {kind} · seed {metrics['seed']}"
@@ -71,7 +74,7 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
     for line in (*picture_lines(metrics), *outcome_lines(metrics), hint(metrics)):
         if line:
             print_text(line, console)
-    tell_next(metrics, folder, console)
+    tell_next(metrics, folder, console, use=use)
 
 
 def _add_hidden(table: PlainTable, metrics: Mapping[str, Any], twins: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from fastglt.models.links import LinkNetwork
 
 
 def link_scores(a: Mapping[str, NDArray[Any]], pairs: NDArray[Any]) -> Any:
-    """A number for each pair of nodes, above 0 for a likely link, from the arrays of an exported ticket for links."""
+    """A number for each pair, above 0 for a likely link, from the arrays of an exported ticket for links."""
     h = scores(a)
     both, layers = h[pairs[:, 0]] * h[pairs[:, 1]], sum(name.startswith("decoder_weight") for name in a)
     for i in range(1, layers + 1):
@@ -26,7 +26,7 @@ def link_scores(a: Mapping[str, NDArray[Any]], pairs: NDArray[Any]) -> Any:
 
 
 def scores(a: Mapping[str, NDArray[Any]]) -> Any:
-    """Class scores of every node from the arrays of an exported ticket; for links, the rows that pairs are made of."""
+    """Class scores of every node from the arrays of an exported ticket; for links, what pairs are decoded from."""
     source, target, x = a["source"], a["target"], a["x"]
     first = np.flatnonzero(np.diff(target, prepend=-1))  # where each node's messages begin
 

@@ -1,4 +1,4 @@
-"""A graph lottery ticket for links as an ordinary PyG model. It needs torch, torch_geometric, numpy and safetensors.
+"""A graph lottery ticket for links as a PyG model. It needs torch, torch_geometric, numpy and safetensors.
 
     python model.py pairs.csv               # source, target and how likely they are linked, a line for each pair
     python model.py pairs.csv scores.npz    # the same as arrays: pairs, scores

@@ -12,6 +12,7 @@ from fastglt.methods.parts.schedules import kept_count
 from fastglt.report.tables import as_plain_text
 from fastglt.report.wording import OPPONENTS
 from fastglt.runs.engine import Outcome
+from fastglt.runs.experiment import Experiment
 from fastglt.runs.plan import Run
 from fastglt.studies.compare.between import between_methods
 from fastglt.studies.compare.table import print_cells
@@ -44,6 +45,11 @@ class Comparison:
         self._costs = (*_COSTS, *(["teacher_seconds"] if self.distilled else []), *others)
         self.split_seeds = list(dict.fromkeys(run.experiment.split_seed for run in runs))
         self._seeds = ("split_seed", "seed") if len(self.split_seeds) > 1 else ("seed",)  # what tells runs apart
+
+    @property
+    def first_experiment(self) -> Experiment:
+        """The first of the experiments that were asked for; the others share its graph and model."""
+        return self._runs[0].experiment
 
     @property
     def failures(self) -> list[Row]:

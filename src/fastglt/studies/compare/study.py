@@ -52,7 +52,7 @@ def compare(
         distill: A teacher, for distilled tickets, as of `fastglt.find_ticket`: True, or what is changed of it.
         inductive: The share of nodes to hide, with their edges, from teacher, search and training; networks are
             scored on those of them that are test nodes at the end.
-        hidden: Width of the hidden layer.
+        hidden: Width of the hidden layers (default: as published for OGB's sets, or 512).
         data_root: Folder of raw datasets (default: `FASTGLT_DATA`).
         directed: Do not symmetrise a graph from files.
         device: cpu, cuda, ….

@@ -6,22 +6,22 @@ from typing import Any
 from rich.console import Console
 
 from fastglt.report.tables import empty_table, print_text, print_wide
-from fastglt.report.wording import OPPONENTS, OUTCOMES, mean_and_deviation, points, signed
+from fastglt.report.wording import OPPONENTS, OUTCOMES, mean_and_deviation, phase_title, points, signed
 from fastglt.studies.compare.between import SCORES, by_sparsities
 from fastglt.tasks.metrics import title_of
 
 Cell = Mapping[str, Any]
 _COSTS = ("edges", "weights", "epochs", "seconds", "× dense")
 _NOTE = (
-    "n: {runs} · dense, search (at its end), isolated (retrained from initial weights): {metric} of the test nodes "
+    "n: {runs} · dense, search (at its end), retrained (from initial weights): {metric} of the test nodes "
     "in %, mean ± standard deviation · edges, weights: kept · epochs, seconds, × dense: of the search"
 )
 _VERDICT = (
-    "verdict, search/isolated: non-inferior (a paired test over seeds rules out a loss of {margin} or more, "
+    "verdict, search/retrained: non-inferior (a paired test over seeds rules out a loss of {margin} or more, "
     "level {level:g} %), winning (so, and the mean is at least dense), worse (such a loss is shown), undecided"
 )
 _DISTILLED = (
-    "distilled tickets: the dense network has taught search and isolated · verdict: against dense, which had no "
+    "distilled tickets: the dense network has taught search and retraining · verdict: against dense, which had no "
     "teacher · verdict distilled: against dense distilled, which was taught in the same way · seconds, × dense: "
     "with the teacher's"
 )
@@ -55,7 +55,9 @@ def _print_between(tests: Sequence[Cell], pair: tuple[float, float], console: Co
     here = [test for test in tests if (test["graph_sparsity"], test["weight_sparsity"]) == pair]
     if not here:
         return
-    table = empty_table("method", "n", *(heading for score in SCORES for heading in (score, "p")), "outcome")
+    table = empty_table(
+        "method", "n", *(heading for score in SCORES for heading in (phase_title(score), "p")), "outcome"
+    )
     for search, isolated in zip(here[::2], here[1::2], strict=True):
         counts = dict.fromkeys(str(test["n"]) for test in (search, isolated))
         values = [text for test in (search, isolated) for text in _difference(test)]
@@ -135,7 +137,7 @@ def _headings(cell: Cell) -> list[str]:
     twins = [twin.replace("_", " ") for twin in _twins(cell)]
     verdicts = [f"verdict{twin.removeprefix('dense')}" for twin in twins]
     new = ["dense new", "new", "new kept"] if _is_inductive(cell) else []
-    return ["method", "n", *twins, "search", "isolated", *new, *verdicts, *_COSTS]
+    return ["method", "n", *twins, "search", "retrained", *new, *verdicts, *_COSTS]
 
 
 def _is_inductive(cell: Cell) -> bool:

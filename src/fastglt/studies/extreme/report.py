@@ -9,7 +9,7 @@ from rich.table import Table
 
 from fastglt.judge.verdict import Verdict
 from fastglt.report.tables import empty_table, print_text, print_wide
-from fastglt.report.wording import mean_and_deviation, points, signed
+from fastglt.report.wording import mean_and_deviation, phase_title, points, signed
 from fastglt.studies.extreme.hunt import SCORES, Answer, Hunt, Question
 
 _WORDS = ("method", "rule", "score")
@@ -86,7 +86,11 @@ def print_document(found: Values, console: Console | None = None) -> None:
         tried = [point for point in found["curve"] if point["method"] == method]
         for score in SCORES:
             if any(answer["score"] == score for answer in found["answers"]):
-                print_wide(f"{method} · {score}, validation scores in %", _curve(tried, f"{score}_val"), console)
+                print_wide(
+                    f"{method} · {phase_title(score)}, validation scores in %",
+                    _curve(tried, f"{score}_val"),
+                    console,
+                )
 
 
 def _answers(answers: Sequence[Values]) -> Table:
@@ -108,7 +112,7 @@ def _answers(answers: Sequence[Values]) -> Table:
         table.add_row(
             answer["method"],
             answer["rule"],
-            answer["score"],
+            phase_title(answer["score"]),
             *removed,
             *fresh,
             "failed" if answer["failed"] and removed[1] else _YES[answer["confirmed"]],
