@@ -51,7 +51,7 @@ def test_compared_and_taken_from_the_store(find: Cli, cli: Cli, store: Path, tmp
     keys = {row["key"]: set(row["metrics"]) for row in rows}
     assert len(rows) == 4
     assert len(keys) == 2, "both commands make the same entries"
-    told = cli(*ask, "--quiet", "--wide", "--out", tmp_path / "out").out
+    told = cli(*ask, "--quiet", "--out", tmp_path / "out").out
     assert "dense new" in told
     assert "new kept" in told
 
