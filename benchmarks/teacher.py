@@ -2,9 +2,11 @@
 
     python benchmarks/teacher.py alone --datasets cora citeseer pubmed --seeds 2
     python benchmarks/teacher.py search --datasets cora --tickets w99 w99-oneshot --seeds 3
+    python benchmarks/teacher.py masks --datasets cora
+    python benchmarks/teacher.py alone --searched untaught --ways untaught "untaught, decay × density" --tickets w98
     python benchmarks/teacher.py table
 
-Every ticket is found once for a seed, taught with weight 1 (`alone`), or once for each way of teaching (`search`),
+Every ticket is found once for a seed, taught with weight 1 unless told (`alone`), or once for each way (`search`),
 and trained alone from Θ0 in the way that is tried. Scores are those of nodes that a split leaves out (Cora,
 Citeseer, PubMed), else of the validation nodes, in % at the best validation epoch; no test node is looked at. Each
 line of the file is one training, so a kill costs one; finished lines are not computed again.
@@ -50,6 +52,7 @@ WAYS: dict[
     "100, decay × 100": {"weight": 100.0, "decay": 0.05},
     "untaught, decay / 100": {"weight": 0.0, "decay": 5e-6},
     "1, decay / 100": {"weight": 1.0, "decay": 5e-6},
+    "untaught, decay × density": {"weight": 0.0, "decay": "density"},
     "100, temperature 2": {"weight": 100.0, "temperature": 2.0},
     "100, temperature 0.5": {"weight": 100.0, "temperature": 0.5},
     "100, no labels": {"weight": 100.0, "labels": 0.0},
@@ -128,6 +131,9 @@ class Bench:
         return run_phase("", lambda: Training(network, task, recipe, **given), method, Journal())
 
     def alone(self, found: PhaseResult | None, way: Mapping[str, Any]) -> PhaseResult:
+        if way.get("decay") == "density":
+            density = 1.0 if found is None else 1 - found.best.masks.weight_sparsity
+            way = {**way, "decay": self.budget.weight_decay * density}
         return self.run(FixedMasks(budget=self.budget), way, None if found is None else found.best.masks)
 
     @staticmethod
@@ -158,7 +164,7 @@ def jobs(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     places = itertools.product(range(given.first_seed, given.first_seed + given.seeds), given.datasets)
     for (seed, dataset), ticket in itertools.product(places, given.tickets):
         for way in given.ways:
-            for search in [way, *given.cross] if given.what == "search" else ["1"]:
+            for search in [way, *given.cross] if given.what == "search" else [given.searched]:
                 yield {
                     "dataset": dataset,
                     "model": given.model,
@@ -195,6 +201,31 @@ def execute(given: argparse.Namespace) -> None:
             print(json.dumps({"job": job, "epoch": result.best.epoch, **scores}), file=out, flush=True)
 
 
+def masks(given: argparse.Namespace) -> None:
+    """Which words are read by the weights that stage 1 would keep at 99 %, by how strongly it is taught."""
+    print(
+        "| graph, teacher's weight | pushed up by half of the most | words kept | nodes with such a word, median |"
+    )
+    print("|---|---|---|---|")
+    for dataset in given.datasets:
+        bench = Bench(dataset, given.model, 512, given.first_seed)
+        task, network = bench.prepared.task, bench.prepared.network
+        method = make("oneshot", targets=Targets(graph_sparsity=0.0, weight_sparsity=0.99), budget=bench.budget)
+        nodes_with = torch.bincount(task.x.csr.indices.long(), minlength=task.x.num_features)
+        for way in ("untaught", "1", "100"):
+            training = Training(network, task, bench.budget.recipe, seed=0, teacher=bench.teacher(WAYS[way]))
+            method.begin(training)
+            for _ in range(bench.budget.oneshot_epochs):
+                training.run_epoch(method)
+            soft = [mask.detach() for mask in training.soft_weight_masks.values()]
+            every = torch.cat([part.flatten() for part in soft])
+            up = float((every - 1 > (every.max() - 1) / 2).float().mean())
+            border = every.kthvalue(round(0.99 * every.numel())).values
+            kept = (soft[0] > border).sum(1)  # of each word
+            median = nodes_with.repeat_interleave(kept).median()
+            print(f"| {dataset}, {way} | {100 * up:.1f} % | {int((kept > 0).sum())} | {int(median)} |", flush=True)
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -228,16 +259,20 @@ def _score(values: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["alone", "search", "table"])
+    parser.add_argument("what", choices=["alone", "search", "masks", "table"])
     parser.add_argument("--datasets", nargs="+", default=["cora"])
     parser.add_argument("--model", default="gcn")
     parser.add_argument("--tickets", nargs="+", default=["e90", "u16-e90", "w98", "e75", "dense"], choices=TICKETS)
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--cross", nargs="*", default=[], choices=WAYS, help="search in these ways too")
+    parser.add_argument("--searched", default="1", choices=WAYS, help="how tickets are searched, for alone")
     parser.add_argument("--seeds", type=int, default=2, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/teacher.jsonl"))
     given = parser.parse_args()
+    if given.what == "masks":
+        masks(given)
+        return
     if given.what != "table":
         execute(given)
     table(given.out)

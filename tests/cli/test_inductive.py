@@ -29,7 +29,10 @@ def test_found_judged_and_refused(find: Cli, cli: Cli, tmp_path: Path) -> None:
     again = cli(*ask, "--json")
     assert "4 of 4 trainings were in" in again.err
     assert again.document == document
-    assert "hidden nodes, with all their edges" in cli(*ask).out
+    assert "hidden nodes, with all their edges" in cli(*ask, "--inductive", "0.15").out
+    other = cli(*ask, "--inductive", "0.2")
+    assert other.code == 2
+    assert "hidden from its search" in " ".join(other.err.split())
     assert cli("show", tmp_path / "run", "--cost").code == 0
     refused = cli("predict", tmp_path / "run")
     assert refused.code == 2
@@ -48,7 +51,7 @@ def test_compared_and_taken_from_the_store(find: Cli, cli: Cli, store: Path, tmp
     keys = {row["key"]: set(row["metrics"]) for row in rows}
     assert len(rows) == 4
     assert len(keys) == 2, "both commands make the same entries"
-    told = cli(*ask, "--quiet", "--wide", "--out", tmp_path / "out").out
+    told = cli(*ask, "--quiet", "--out", tmp_path / "out").out
     assert "dense new" in told
     assert "new kept" in told
 

@@ -12,7 +12,8 @@ from torch import nn
 from torch_geometric import nn as pyg
 
 from fastglt import GCN, InputError, Ticket, evaluate, find_ticket
-from fastglt.judge.evaluate import Contest, Ledger, seeds_matter
+from fastglt.judge.evaluate import Contest, seeds_matter
+from fastglt.judge.rounds import Ledger
 from fastglt.methods import METHODS, Budget
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.networks import fresh_start, restore_start

@@ -14,14 +14,19 @@ from torch import Tensor
 from fastglt import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.masks import Mask, Masks
 from fastglt.methods import FastGLT, Forest
 from fastglt.methods.parts.agreement import ForestRule
+from fastglt.methods.parts.edge_trials import try_rules
 from fastglt.methods.parts.forests import edge_standing
 from fastglt.methods.parts.ranking import edge_cosine
+from fastglt.models import GCN
 from fastglt.tasks.base import edge_agreement
+from fastglt.tickets.find import find
+from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training, train
 from fastglt.training.outputs import network_outputs, network_outputs_and_support
-from tests.helpers import BUDGET, both_ways, counts, method_of, training_of
+from tests.helpers import BUDGET, both_ways, counts, method_of, toy_task, training_of
 
 
 def components(graph: Graph, kept: Tensor) -> int:
@@ -263,3 +268,55 @@ def test_wrong_options_are_refused(options: dict[str, object], said: str) -> Non
 def test_it_is_a_fastglt() -> None:
     assert issubclass(Forest, FastGLT)
     assert Forest().forest == ForestRule()
+
+
+class TestEdgeRules:
+    def test_a_random_share_is_drawn_first_and_the_rule_chooses_the_rest(self) -> None:
+        training = training_of()
+        whole, half, none = (
+            ForestRule(random_share=share).choose(training, 30, seed=1) for share in (0.0, 0.5, 1.0)
+        )
+        assert [int(kept.sum()) for kept in (whole, half, none)] == [30, 30, 30]
+        assert int((half & none).sum()) >= 15, "the same draw, as far as it goes"
+        assert int((half & whole).sum()) > int((none & whole).sum())
+        assert not ForestRule(random_share=1.0).needs
+
+    def test_of_some_edges_alone(self) -> None:
+        among = torch.arange(60) % 3 == 0
+        for share in (0.0, 0.5, 1.0):
+            kept = ForestRule(random_share=share).choose(training_of(), 8, seed=0, among=among)
+            assert int(kept.sum()) == 8
+            assert not bool(kept[~among].any())
+
+    def test_a_trial_is_a_short_training_from_the_start(self) -> None:
+        """By hand: the edges of one rule, four epochs from Θ0, the mean of the last two validation scores."""
+        training = training_of()
+        training.run_epoch(Hooks())
+        scores = try_rules(training, {"random": ForestRule(random_share=1.0)}, 20, epochs=4, seed=0)
+        edges = Mask(ForestRule(random_share=1.0).choose(training, 20, seed=0))
+        twin = training_of(masks=Masks(edges=edges, weights=training.masks.weights))
+        for _ in range(4):
+            twin.run_epoch(Hooks())
+        assert scores == {"random": pytest.approx((twin.history[2].val + twin.history[3].val) / 2)}
+
+    def test_the_best_on_trial_chooses_and_the_ticket_says_so(self) -> None:
+        method = method_of("forest", 0.5, 0.5, edge_rule="auto", trial_epochs=3)
+        found = find(GCN(12, 8, 3), toy_task(), method, seed=0, isolated=False, dense=False).ticket
+        findings = found.config["findings"]
+        trials = findings["edge_rule_trials"]
+        assert list(trials) == ["forest", "half", "random", "degree"]
+        best = max(trials, key=lambda name: trials[name])
+        assert findings["edge_rule"] == (best if trials[best] > trials["half"] + 0.005 else "half")
+        named = method_of("forest", 0.5, 0.5, edge_rule=findings["edge_rule"])
+        same = find(GCN(12, 8, 3), toy_task(), named, seed=0, isolated=False, dense=False).ticket
+        assert same.masks.edges == found.masks.edges
+        assert "findings" not in same.config
+
+    def test_options_of_before_stay_as_they_were(self) -> None:
+        assert not {"random_share", "edge_rule", "trial_epochs"} & set(method_of("forest", 0.5, 0.5).options)
+        assert method_of("forest", 0.5, 0.5, edge_rule="half").options["edge_rule"] == "half"
+
+    @pytest.mark.parametrize("wrong", [{"edge_rule": "best"}, {"trial_epochs": 0}, {"random_share": 2.0}])
+    def test_what_makes_no_sense_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(InputError):
+            method_of("forest", 0.5, 0.5, **wrong)

@@ -4,8 +4,8 @@ A distilled ticket is taught by the dense network of the same seed, and so is a 
 """
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from fastglt.errors import InputError, check_seed
+from fastglt.judge.rounds import TEST, TICKET, Ledger, Round
 from fastglt.judge.verdict import Verdict, check_rule
 from fastglt.masks import Masks
 from fastglt.methods import METHODS, FixedMasks, Method, Targets, make
@@ -24,50 +25,20 @@ from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
 from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
-from fastglt.tickets.new_nodes import NEW, NEW_KEPT, NewNodes, check_network
+from fastglt.tickets.new_nodes import NEW, NEW_KEPT, check_network
 from fastglt.tickets.phases import (
     DENSE,
     DISTILLED,
     SAME_LR,
-    PhaseResult,
     Progress,
     fixed_recipe,
     opponents,
     score_state,
-    teacher_of,
-    train_fixed,
 )
 from fastglt.tickets.ticket import Ticket, masks_hash, state_hash
-from fastglt.training.distillation import Teacher
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-
-TICKET = "ticket"
-TEST = "test"
-
-
-class Ledger:
-    """Forgets everything: the ledger of an evaluation that is not written down."""
-
-    def recall(self, settings: dict[str, Any]) -> float | None:
-        """The test score of a training that was finished before."""
-        return None
-
-    def knows(self, settings: dict[str, Any]) -> bool:
-        """Whether a training was finished before."""
-        return False
-
-    def recall_new(self, settings: dict[str, Any], names: Sequence[str]) -> dict[str, float] | None:
-        """The scores on hidden nodes of a training that was finished before."""
-        return None
-
-    def keep(self, settings: dict[str, Any], result: PhaseResult) -> None:
-        """Called at the end of each training."""
-
-    def keep_new(self, settings: dict[str, Any], result: PhaseResult, new: Mapping[str, float]) -> None:
-        """Called instead where nodes were hidden, with the scores on these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +102,7 @@ class Contest:
         identical = self._identical(seeds)
         scores: dict[str, list[dict[str, float]]] = {side: [] for side in self.sides}
         for seed in seeds[:1] if identical else seeds:
-            round_of_seed = _Round(self, self._start(seed), seed, ledger, progress)
+            round_of_seed = Round(self, self._start(seed), seed, ledger, progress)
             for side, found in scores.items():
                 found.append(round_of_seed.scores(side))
         copies = len(seeds) if identical else 1
@@ -230,7 +201,8 @@ class Contest:
         config, budget = self.ticket.config, self.budget
         if config["method"] not in METHODS:
             return FixedMasks(budget=budget)
-        return make(config["method"], targets=Targets(**config["targets"]), budget=budget, **config["options"])
+        method = make(config["method"], targets=Targets(**config["targets"]), budget=budget, **config["options"])
+        return method.decided_by(config.get("findings", {}))
 
     def search_scores(self) -> dict[str, float]:
         """The search's trained weights on the hard-pruned graph: with its soft edge mask, then with 1 for all."""
@@ -278,59 +250,6 @@ def seeds_matter(network: Network, task: Task) -> bool:
             set_random_state(derive(seed, "noise"), task.device)
             outputs.append(trial(task.x, task.graph))
     return not torch.equal(*outputs)
-
-
-class _Round:
-    """The trainings of one seed, from one start."""
-
-    def __init__(
-        self, contest: Contest, start: Network, seed: int, ledger: Ledger, progress: Progress | None
-    ) -> None:
-        self._contest, self._start, self._seed = contest, start, seed
-        self._ledger, self._progress = ledger, progress
-        self._dense: PhaseResult | None = None  # once it is trained
-
-    def scores(self, side: str) -> dict[str, float]:
-        """The test score of one side and, where nodes were hidden, those on them; remembered or trained."""
-        contest, names = self._contest, (NEW, NEW_KEPT) if side == TICKET else (NEW,)
-        settings = contest.settings(side, self._start, self._seed)
-        known = self._ledger.recall(settings)
-        new = None if contest.inductive is None else self._ledger.recall_new(settings, names)
-        if known is not None and (contest.inductive is None or new is not None):
-            return {TEST: known, **(new or {})}
-        teacher = self._teacher if contest.is_taught(side) else None
-        at = replace(contest.budget, lr=contest.budget.distill_lr) if side == SAME_LR else contest.budget
-        result = self._train(side.replace("_", " "), contest.masks_of(side), teacher, at)
-        if side == DENSE:
-            self._dense = result
-        test = {TEST: result.best.scores.test}
-        if contest.inductive is None:
-            self._ledger.keep(settings, result)
-            return test
-        given: dict[str, Any] = {"network": self._start, "method": contest.method, "seed": self._seed}
-        judge = NewNodes(inductive=contest.inductive, **given)
-        found = judge.scores(result.best.state, contest.masks_of(side))
-        self._ledger.keep_new(settings, result, found)
-        return {**test, **found}
-
-    @cached_property
-    def _teacher(self) -> Teacher:
-        """The plain dense network; trained once more where its score alone is remembered."""
-        contest = self._contest
-        dense = self._dense or self._train("teacher", None, None, contest.budget)
-        return teacher_of(dense.best, self._start, contest.task, contest.budget, seed=self._seed)
-
-    def _train(self, what: str, masks: Masks | None, teacher: Teacher | None, budget: Budget) -> PhaseResult:
-        return train_fixed(
-            f"{what}, seed {self._seed}",
-            self._start,
-            self._contest.task,
-            budget,
-            seed=self._seed,
-            masks=masks,
-            teacher=teacher,
-            progress=self._progress,
-        )
 
 
 @ordinary_mode()

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastglt.judge.evaluate import Contest, Ledger
+from fastglt.judge.evaluate import Contest
+from fastglt.judge.rounds import Ledger
 from fastglt.runs.store import Entry, Store, key_of
 from fastglt.system.container import nan_as_null
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult

@@ -1,6 +1,7 @@
 """A method decides which masks are in force, between epochs; `Hooks` is where it may reach into one."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -136,6 +137,10 @@ class Method(Hooks, ABC):
     def finished(self, training: Training) -> bool:
         """Whether the search is over."""
         return training.epoch >= self.epochs
+
+    def decided_by(self, findings: Mapping[str, Any]) -> "Method":
+        """This method with what its search has found out decided; itself where there is nothing to decide."""
+        return self
 
     def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
         """Which of the edges that a graph has gained since the search to keep, by a network trained before.

@@ -155,12 +155,15 @@ class FastGLT(Method):
 
         They are chosen by the network as it is, or was at some epoch; never where no epoch is left to train them.
         """
-        if self.forest is None or training.epoch >= self.epochs:
-            return None
-        if not self.forest.chooses_after(interval, self._intervals):
+        rule, seed = self.rule_now(training), derive(training.seed, "forest", interval)
+        if rule is None or training.epoch >= self.epochs or not rule.chooses_after(interval, self._intervals):
             return None
         count, _ = self.targets.kept(training)
-        return self.forest.choose(training, count, seed=derive(training.seed, "forest", interval), at=at)
+        return rule.choose(training, count, seed=seed, at=at)
+
+    def rule_now(self, training: Training) -> ForestRule | None:
+        """How edges are chosen by agreement at this moment of a search, if they are."""
+        return self.forest
 
     def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
         """By the forest rule where it chooses edges."""

@@ -1,9 +1,23 @@
 """Forest tickets: FastGLT's weights on a graph that keeps what the network's own predictions agree about."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
+import torch
+from torch import Tensor
+
+from fastglt.errors import require, unknown_name
 from fastglt.methods.fastglt import FastGLT
 from fastglt.methods.parts.agreement import ForestRule
+from fastglt.methods.parts.edge_trials import EDGE_RULES, named_rule, try_rules, winner
+from fastglt.system.seeds import derive
+from fastglt.training.loop import Training
+from fastglt.training.records import Snapshot
+
+AUTO = "auto"
+TRIALS = "edge_trials"  # the scores of rules, in a search's state
+_SINCE_0_2 = ("random_share", "edge_rule", "trial_epochs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +31,8 @@ class Forest(FastGLT):
     that no node loses its last good neighbour and nothing within a class falls apart; then the strongest of such
     edges, then of those between classes, to the exact count. No soft edge mask is trained and no label used beyond
     the training ones. With `revise` the edges are chosen anew after each further interval, by the predictions of
-    that moment.
+    that moment. With ``edge_rule=auto`` this rule, a half-random form of it, low degrees and chance are each
+    trained shortly from Θ0 at the first choice, and the one that does best on validation nodes goes on.
     """
 
     name = "forest"
@@ -33,16 +48,62 @@ class Forest(FastGLT):
     wait: float = 0.5  # share of the denoising intervals with the whole graph, before the first choice of edges
     revise: bool = True  # choose the edges anew after each interval that follows
     random_share: float = 0.0  # share of the kept edges that are drawn from all edges instead
+    edge_rule: str = "forest"  # forest, half (of it at random), random, degree; or auto: the best on trial
+    trial_epochs: int = 60  # of each rule, if they are tried
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As of every method; what 0.1 did not know only where it is chosen, so that keys stay."""
+        new = {field.name: field.default for field in fields(self) if field.name in _SINCE_0_2}
+        return {name: value for name, value in super().options.items() if name not in new or value != new[name]}
 
     @property
     def forest(self) -> ForestRule | None:
-        """The rule with this method's options."""
-        return None if super().forest is None else self._rule
+        """The rule with this method's options; while rules are on trial, the first of them."""
+        if super().forest is None:
+            return None
+        return self._rule if self.edge_rule == AUTO else named_rule(self._rule, self.edge_rule)
 
     @property
     def _rule(self) -> ForestRule:
         return ForestRule(**{field.name: getattr(self, field.name) for field in fields(ForestRule)})
 
+    def choose_forest(self, training: Training, *, interval: int, at: Snapshot | None = None) -> Tensor | None:
+        """As FastGLT does; where the rule is still open, rules are tried at the first choice."""
+        first = self.forest is not None and self.forest.chooses_after(interval, self._intervals)
+        if self.edge_rule == AUTO and first and TRIALS not in training.method_state:
+            count, _ = self.targets.kept(training)
+            rules = {name: named_rule(self._rule, name) for name in EDGE_RULES}
+            seed = derive(training.seed, "forest", interval)
+            scores = try_rules(training, rules, count, epochs=self.trial_epochs, seed=seed, at=at)
+            training.method_state[TRIALS] = torch.tensor(list(scores.values()), dtype=torch.float64)
+        return super().choose_forest(training, interval=interval, at=at)
+
+    def rule_now(self, training: Training) -> ForestRule | None:
+        """The rule with this method's options, or that which has won the trial."""
+        if TRIALS not in training.method_state:
+            return self.forest
+        return named_rule(self._rule, winner(_by_rule(training.method_state[TRIALS])))
+
+    def findings(self, training: Training) -> dict[str, Any]:
+        """Which rule has won, and what each scored on validation nodes."""
+        if TRIALS not in training.method_state:
+            return {}
+        trials = _by_rule(training.method_state[TRIALS])
+        return {"edge_rule": winner(trials), "edge_rule_trials": trials}
+
+    def decided_by(self, findings: Mapping[str, Any]) -> "Forest":
+        """With the rule that has won."""
+        return replace(self, edge_rule=findings["edge_rule"]) if "edge_rule" in findings else self
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.edge_rule not in (*EDGE_RULES, AUTO):
+            raise unknown_name("edge rule", self.edge_rule, (*EDGE_RULES, AUTO))
+        require("be a whole number", trial_epochs=self.trial_epochs)
+        require("be at least 1", trial_epochs=self.trial_epochs)
         _ = self._rule  # checks them
+
+
+def _by_rule(scores: Tensor) -> dict[str, float]:
+    return dict(zip(EDGE_RULES, scores.tolist(), strict=True))

@@ -25,6 +25,7 @@ def metrics_of(found: Found, network: Network, task: Task, method: Method) -> di
         "method": method.name,
         **method.budget.teaching,
         **({"isolated_decay": decay} if (decay := method.budget.isolated_decay) != "whole" else {}),
+        **found.ticket.config.get("findings", {}),
         "graph_sparsity": masks.graph_sparsity,
         "weight_sparsity": masks.weight_sparsity,
         "edges_kept": masks.edges.count,

@@ -200,7 +200,8 @@ def find(
     ticket = replace(ticket_of(search.best, others), history=search.history, seconds=seconds)
     if inductive is not None and new_nodes is not None:
         ticket = ticket.with_config(inductive=inductive.settings)
-        ticket = replace(ticket, scores={**ticket.scores, **scores_on_new(new_nodes, phases)})
+        settled = replace(new_nodes, method=method.decided_by(search.best.findings))
+        ticket = replace(ticket, scores={**ticket.scores, **scores_on_new(settled, phases)})
     return Found(
         ticket=ticket,
         phases=phases,
@@ -260,6 +261,7 @@ def make_ticket(
             **task_settings(task),
             **({"edge_values": task.graph.values_fingerprint} if valued else {}),
             **({"fields": fields} if fields else {}),
+            **({"findings": best.findings} if best.findings else {}),
             **config,
         },
         seed=seed,

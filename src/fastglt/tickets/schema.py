@@ -137,6 +137,7 @@ _CONFIG: dict[str, _Rule] = {
     "budget": ("numbers and words by name", lambda value: _is_mapping(value, _is_choice)),
     "metric": ("a text", _is_text),
     "task": ("a text", lambda value: value is None or _is_text(value)),
+    "findings": ("a mapping", lambda value: value is None or isinstance(value, dict)),
     "task_options": ("a mapping", lambda value: value is None or isinstance(value, dict)),
     "inductive": ("a mapping", lambda value: value is None or isinstance(value, dict)),
     "edge_values": ("a text", lambda value: value is None or _is_text(value)),

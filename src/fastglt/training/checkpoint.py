@@ -92,7 +92,8 @@ def pack_snapshot(snapshot: Snapshot) -> tuple[Tensors, dict[str, Any]]:
     )
     tensors = own_copies(tensors)
     meta = {"epoch": snapshot.epoch, "scores": asdict(snapshot.scores), "round": snapshot.round}
-    return tensors, {**meta, "names": list(tensors)}
+    more = {"findings": snapshot.findings} if snapshot.findings else {}
+    return tensors, {**meta, **more, "names": list(tensors)}
 
 
 def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
@@ -107,6 +108,7 @@ def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
         soft_edge_mask=soft_edge_mask,
         soft_weight_masks=soft_weight_masks,
         round=meta["round"],
+        findings=meta.get("findings", {}),
     )
 
 

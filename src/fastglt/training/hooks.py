@@ -1,6 +1,6 @@
 """Where a method may reach into an epoch of training."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -30,6 +30,10 @@ class Hooks:
 
         Where soft weight masks are trained, weights have none of their own: the optimiser takes the product's.
         """
+
+    def findings(self, training: "Training") -> dict[str, Any]:
+        """What a method has found out besides masks, as plain values for the ticket."""
+        return {}
 
     def after_step(self, training: "Training") -> None:
         """Correct what the optimiser has done, before it is evaluated."""

@@ -133,6 +133,11 @@ class Training:
         self.optimizer = Adam(groups, lr=self.recipe.lr)
         self._zero_pruned()
 
+    @property
+    def start(self) -> Network:
+        """The network at Θ0, which is never changed."""
+        return self._start
+
     def end_stage(self) -> None:
         """Forget the optimiser's moments and the best epoch, which the next stage starts without."""
         self.optimizer.state.clear()
@@ -294,6 +299,7 @@ class Training:
                 masks=masks,
                 soft_edge_mask=None if self.soft_edge_mask is None else self.soft_edge_mask.detach().clone(),
                 soft_weight_masks={name: m.detach().clone() for name, m in self.soft_weight_masks.items()},
+                findings=self.hooks.findings(self),
             )
 
     def _finish_gradients(self) -> dict[Tensor, Limits]:

@@ -1,6 +1,7 @@
 """What a training leaves behind: one line of history per epoch, the network at its best."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -37,3 +38,4 @@ class Snapshot:
     soft_edge_mask: Tensor | None
     soft_weight_masks: dict[str, Tensor] = field(default_factory=dict)
     round: int = 0  # of an iterative search, from 1
+    findings: dict[str, Any] = field(default_factory=dict)  # what the method has found out besides, as plain values

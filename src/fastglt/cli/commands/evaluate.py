@@ -31,6 +31,13 @@ def evaluate(
             "--fresh-init", help="New initial weights for each seed, dense and ticket alike.", rich_help_panel=WHAT
         ),
     ] = False,
+    inductive: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the nodes that must have been hidden from the tickets' searches (default: as they say).",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
     margin: arguments.Margin = 0.01,
     level: arguments.Level = 0.05,
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
@@ -47,7 +54,7 @@ def evaluate(
     rule of papers, and what the search's own weights score. The seeds vary the training noise; the initial weights
     are the ticket's. Stopped or killed, the same command goes on: every finished training is in the store. A
     distilled ticket is taught by the dense network of each seed, and has a second verdict, against a dense network
-    that was taught in the same way.
+    that was taught in the same way. One that was found with --inductive is judged on its hidden nodes as well.
     """
     from fastglt.cli.shared.dry_run import print_trainings
     from fastglt.judge.verdict import check_rule
@@ -59,6 +66,8 @@ def evaluate(
     use_machine(threads)
     load = Loader(graph, device=device, fresh_init=fresh_init)
     judged = [load.open(path) for path in dict.fromkeys(tickets)]
+    for one in judged:
+        one.require_hidden(inductive)
     trials = Trials(
         seeds=chosen,
         margin=margin,

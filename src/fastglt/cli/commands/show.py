@@ -60,6 +60,7 @@ def _facts(found: "Ticket", path: Path) -> dict[str, Any]:
     return {
         "method": found.config["method"],
         "options": found.config["options"],
+        "findings": found.config.get("findings", {}),
         "model": dict(found.model),
         "seed": found.seed,
         "distill": found.config["budget"].get("distill", 0.0),
@@ -101,6 +102,10 @@ def _print(facts: dict[str, Any]) -> None:
                 table.add_row("", f"{name.removeprefix('distill_')} {value}")
     for option, value in facts["options"].items():
         table.add_row("", f"{option} {value}")
+    if "edge_rule" in facts["findings"]:
+        trials = facts["findings"]["edge_rule_trials"]
+        scores = ", ".join(f"{name} {percent(score)}" for name, score in trials.items())
+        table.add_row("edge rule", f"{facts['findings']['edge_rule']} (validation scores on trial: {scores})")
     table.add_row(
         "edges", f"{facts['edges_kept']:,} of {facts['edges_total']:,} (−{percent(facts['graph_sparsity'])})"
     )

@@ -14,6 +14,7 @@ from fastglt.cli.shared.tickets import (
     task_and_hidden,
     warnings_told,
 )
+from fastglt.errors import InputError
 from fastglt.report.tables import say
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ class Judged:
             "graph_sparsity": ticket.graph_sparsity,
             "weight_sparsity": ticket.weight_sparsity,
         }
+
+    def require_hidden(self, share: float | None) -> None:
+        """Refuse a ticket whose search has seen all nodes, or another share of them, where one is asked for."""
+        hidden = self.contest.inductive
+        found = None if hidden is None else hidden.share
+        if share is not None and share != found:
+            rule = "a ticket can only be judged on nodes that were hidden from its search"
+            got = "no node hidden" if found is None else f"{found:g} of the nodes hidden"
+            raise InputError(f"{rule} (got '{self.file}' with {got}); find it with --inductive {share:g}")
 
     def document(self, verdict: "Verdict") -> dict[str, Any]:
         """The whole result as plain values."""

@@ -69,6 +69,8 @@ def print_metrics(metrics: Mapping[str, Any], folder: Path, *, use: Sequence[str
     table.add_row("time", trained, f"{found:.1f} s to find", *more)
     console = Console()
     print_table(table, console)
+    if "edge_rule" in metrics:
+        print_text(f"Edge rule: {metrics['edge_rule']}, the best of those on trial.", console)
     for line in (*picture_lines(metrics), *outcome_lines(metrics), hint(metrics)):
         if line:
             print_text(line, console)

@@ -78,7 +78,7 @@ class ForestRule:
         drawn = round(self.random_share * count)
         kept = torch.zeros(graph.num_edges, dtype=torch.bool)
         if drawn:
-            kept[some] = keep_random(int(some.sum()), drawn, derive(seed, "random edges"))
+            kept[some] = keep_random(int(some.sum()), drawn, derive(training.seed, "random edges"))
         if drawn < count:
             strength, within = self.strengths(training, seed=seed, at=at)
             left = (some & ~kept).to(strength.device)
