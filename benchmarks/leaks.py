@@ -2,7 +2,7 @@
 
     python benchmarks/leaks.py --dataset cora --graph-sparsity 0.3
 
-Three leaks: a score of 0 that multiplies the message before the softmax leaves exp(0) in the denominator; a mask for
+Three leaks: a score of 0 that multiplies messages before the softmax leaves exp(0) in the denominator; a mask for
 each layer of which only the mean is printed; self-loops that count as edges to prune.
 """
 
