@@ -122,8 +122,8 @@ def edge_softmax_means(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The means of `fastglt.kernels.edge_softmax`, then what their gradients need: each row's top and sum."""
     weight, bias, temperature = learnt
-    scalar, shape = _scalar(x), (csr.num_rows, x.shape[1])
-    found = x.new_empty(shape), x.new_empty(shape), x.new_empty(shape)
+    mean, top, below = (x.new_empty(csr.num_rows, x.shape[1]) for _ in range(3))
+    scalar, found = _scalar(x), (mean, top, below)
     given = (*csr.arrays, *_arrays(values, x, features.to(x.dtype), rows, weight, bias))
     work = csr.num_entries * x.shape[1] * (features.shape[1] + _EXP)
     _run(work, _edge_loops.means, *given, scalar(float(temperature)), scalar(eps), *_arrays(*found))
