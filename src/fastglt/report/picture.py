@@ -10,9 +10,9 @@ def picture_lines(metrics: Mapping[str, Any], *, width: int = 40) -> list[str]:
     >>> kept = {"edges_kept": 25, "edges_total": 100, "weights_kept": 3, "weights_total": 100}
     >>> for line in picture_lines({**kept, "macs_ticket": 1, "macs_dense": 10}, width=20):
     ...     print(line)
-    edges    █████···············  25.00 % left
-    weights  █···················   3.00 % left
-    MACs     ██··················  10.00 % left
+    edges    █████···············   25.00 % left
+    weights  █···················    3.00 % left
+    MACs     ██··················   10.00 % left
     """
     pairs = {
         "edges": (metrics["edges_kept"], metrics["edges_total"]),
@@ -23,5 +23,5 @@ def picture_lines(metrics: Mapping[str, Any], *, width: int = 40) -> list[str]:
     for name, (kept, total) in pairs.items():
         share = kept / total if total else 1.0
         full = min(width, max(1, round(share * width))) if kept else 0
-        found.append(f"{name:<8} {'█' * full}{'·' * (width - full)}  {100 * share:.2f} % left")
+        found.append(f"{name:<8} {'█' * full}{'·' * (width - full)}  {100 * share:6.2f} % left")
     return found
