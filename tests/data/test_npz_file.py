@@ -78,7 +78,7 @@ def test_a_number_too_large_for_float32_is_left_for_the_later_check(tmp_path: Pa
             "x must be a plain array of numbers (got Object arrays cannot be loaded",
         ),
         ({"x": np.ones((5, 2))}, "one row per node (got 5 rows in x and 6 in y); save both in the same"),
-        ({"y": np.ones((6, 1), int)}, "y must have shape [nodes] (got [6, 1]); give one class per node"),
+        ({"y": np.ones((6, 1), int)}, "y must have shape [nodes], or [nodes, labels] (got [6, 1]); give one class"),
         ({"y": np.ones(6, dtype=np.complex64)}, "y must hold numbers (got complex64); convert it to int64"),
         ({"edge_index": EDGES.T}, "edge_index must have shape [2, edges] (got [4, 2]); transpose it"),
         (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fastglt import Ticket
+from fastglt.report.wording import phase_title
 from fastglt.runs.experiment import Prepared
 from fastglt.runs.run_folder import RunFolder
 from fastglt.training.loop import Training
@@ -87,7 +88,7 @@ class TestDistilled:
     def test_a_run_stopped_in_any_phase_comes_to_the_same(self, tmp_path: Path, phase: str) -> None:
         prepared = self.prepared()
         whole = run(prepared, tmp_path / "whole")
-        with pytest.raises(KeyboardInterrupt, match=f"{phase}, epoch 7"):
+        with pytest.raises(KeyboardInterrupt, match=f"{phase_title(phase)}, epoch 7"):
             run(prepared, tmp_path / "stopped", stop_after=7, phase=phase)
         again = run(prepared, tmp_path / "stopped")
         assert tickets(tmp_path / "stopped") == tickets(tmp_path / "whole")

@@ -124,7 +124,7 @@ def main() -> None:
         refuse_numba_settings()
         with warnings.catch_warnings():
             warnings.showwarning = partial(_tell, set())
-            app()
+            app(prog_name="fastglt")
     except FastGLTError as error:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:

@@ -38,7 +38,7 @@ def merged(
 
     >>> edges, first, clash = merged(np.array([1, 0]), np.array([0, 1]), np.array([5, 6]), nodes=2, directed=False)
     >>> edges.tolist(), first.tolist(), clash
-    ([[0, 1], [1, 0]], [1, 0], (0, 1))
+    ([[0, 1], [1, 0]], [1, 0], (1, 0))
     """
     listed = len(source)
     if not directed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-MODELS = ("gcn", "gin", "gat")
+MODELS = ("gcn", "gin", "gat", "resgcn")
 METHODS = (
     *("fastglt", "oneshot", "random", "forest", "ugs", "wdglt", "dglt", "gebt", "teddy", "ace", "adaglt"),
     *("rigl", "snip", "grasp"),
