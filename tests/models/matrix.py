@@ -261,6 +261,7 @@ _add("GMMConv", lambda: Attributed(pyg.GMMConv(WIDE, WIDE, dim=2, kernel_size=2)
 _add("GATConv with edge_attr", lambda: Attributed(pyg.GATConv(WIDE, WIDE, edge_dim=2)), edge_attr=numbers(2))
 _add("GENConv with edge_attr", lambda: Attributed(pyg.GENConv(WIDE, WIDE, edge_dim=2)), edge_attr=numbers(2))
 _add("PNAConv with edge_attr", lambda: Attributed(pna(edge_dim=2)), edge_attr=numbers(2))
+pyg.FastRGCNConv(1, 1, 1)  # before any RGCNConv is made, whose propagate PyG would take for this one's
 _add("FastRGCNConv", lambda: Typed(pyg.FastRGCNConv(WIDE, WIDE, 2)), edge_type=relation)
 _add("RGATConv", lambda: Typed(pyg.RGATConv(WIDE, WIDE, 2)), edge_type=relation)
 _add("DirGNNConv", lambda: Model(pyg.DirGNNConv(pyg.SAGEConv(WIDE, WIDE))), "directed")
