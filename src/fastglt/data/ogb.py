@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from fastglt.data.base import Bools, Floats, Ints, Parts, SplitMasks, sorted_distinct, tidy_edges
-from fastglt.data.ogb_files import FRESH, PARTS, OGBFiles
+from fastglt.data.ogb_files import PARTS, OGBFiles
+from fastglt.data.ogb_sets import OGBSet
 from fastglt.data.weighted import merged
-from fastglt.errors import InputError
 
 LABELS, NODE_FEATURES, EDGE_FEATURES = (f"raw/{name}.csv.gz" for name in ("node-label", "node-feat", "edge-feat"))
 SPECIES = "raw/node_species.csv.gz"
@@ -24,53 +24,18 @@ _WITH_SPECIES = "species"  # the recipe of a name or a path: ogbn-proteins:speci
 
 
 @dataclass(frozen=True, kw_only=True)
-class OGBNodeSet:
-    """One of OGB's node sets, found in the user's folder or where OGB's downloader puts it."""
+class OGBNodeSet(OGBSet):
+    """A set with labels of nodes."""
 
-    name: str  # as OGB calls it: ogbn-arxiv
-    zipped: str  # what its zip and the folder inside are called
-    nodes: int
-    listed: int  # edges in its file
+    module, loader = "nodeproppred", "NodePropPredDataset"
+
     columns: int  # of node features, or of edge features where nodes have none
     labels: int  # columns
     recipe: str = ""  # "species": their columns as well
 
-    def where(self, root: Path | None) -> str:
-        """Whether it is at hand, in a few words."""
-        found = self._found(root)
-        return "not at hand" if found is None else f"in {found.parent}"
-
     def parts(self, root: Path | None, split_seed: int) -> Parts:
         """Its arrays; features that are not OGB's are told by the name."""
-        found = self._found(root)
-        if found is None:
-            looked = "no data root was given" if root is None else f"looked in data root {root}"
-            raise InputError(
-                f"{self.name} is not at hand (got no {self._folder}/ and no {self.zipped}.zip; {looked}); "
-                f"get it with OGB's own downloader, `pip install ogb` and `python -c \"from ogb.nodeproppred "
-                f"import NodePropPredDataset; NodePropPredDataset('{self.name}', root='data')\"`, "
-                "and say --data-root data"
-            )
-        files = OGBFiles.at(found)
-        if files is None:
-            raise InputError(f"{found}: {self.name} must have the folders raw/ and split/ (got neither); {FRESH}")
-        if files.counts != (self.nodes, self.listed):
-            got = "{:,} and {:,}".format(*files.counts)
-            rule = f"{found}: {self.name} must have {self.nodes:,} nodes and {self.listed:,} listed edges"
-            raise InputError(f"{rule} (got {got}); {FRESH}, or pass the folder's path as the dataset")
-        return read_node_set(files, recipe=self.recipe)
-
-    @property
-    def _folder(self) -> str:
-        return self.name.replace("-", "_")
-
-    def _found(self, root: Path | None) -> Path | None:
-        names = (self._folder, f"{self._folder}_pyg", self.name, self.zipped)
-        roots = [Path("dataset")] if root is None else [root]  # OGB's own default
-        places = [folder / name for folder in roots for name in names]
-        zips = [folder / f"{name}.zip" for folder in roots for name in (self.zipped, self._folder)]
-        folders = (place for place in places if any((place / part).is_dir() for part in ("raw", "split")))
-        return next(folders, next((place for place in zips if place.is_file()), None))
+        return read_node_set(self.files(root), recipe=self.recipe)
 
 
 ARXIV = OGBNodeSet(name="ogbn-arxiv", zipped="arxiv", nodes=169343, listed=1166243, columns=128, labels=1)

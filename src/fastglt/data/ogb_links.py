@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fastglt.data.base import Dataset, Floats, Ints, sorted_distinct
-from fastglt.data.ogb_files import EDGES, FRESH, PARTS, Array, OGBFiles
-from fastglt.errors import InputError
+from fastglt.data.ogb_files import EDGES, PARTS, Array, OGBFiles
+from fastglt.data.ogb_sets import OGBSet
 
 FEATURES = "raw/node-feat.csv.gz"
 TASK = "link"  # as `fastglt.tasks` calls it
@@ -49,49 +49,14 @@ class LinkParts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OGBLinkSet:
-    """One of OGB's link sets, found in the user's folder or where OGB's downloader puts it."""
+class OGBLinkSet(OGBSet):
+    """A set with links to predict."""
 
-    name: str  # as OGB calls it: ogbl-collab
-    zipped: str  # what its zip and the folder inside are called
-    nodes: int
-    listed: int  # edges in its file
-
-    def where(self, root: Path | None) -> str:
-        """Whether it is at hand, in a few words."""
-        found = self._found(root)
-        return "not at hand" if found is None else f"in {found.parent}"
+    module, loader = "linkproppred", "LinkPropPredDataset"
 
     def parts(self, root: Path | None, split_seed: int) -> LinkParts:
         """Its arrays."""
-        found = self._found(root)
-        if found is None:
-            looked = "no data root was given" if root is None else f"looked in data root {root}"
-            raise InputError(
-                f"{self.name} is not at hand (got no {self._folder}/ and no {self.zipped}.zip; {looked}); "
-                f"get it with OGB's own downloader, `pip install ogb` and `python -c \"from ogb.linkproppred "
-                f"import LinkPropPredDataset; LinkPropPredDataset('{self.name}', root='data')\"`, "
-                "and say --data-root data"
-            )
-        files = OGBFiles.at(found)
-        if files is None:
-            raise InputError(f"{found}: {self.name} must have the folders raw/ and split/ (got neither); {FRESH}")
-        if files.counts != (self.nodes, self.listed):
-            got = "{:,} and {:,}".format(*files.counts)
-            rule = f"{found}: {self.name} must have {self.nodes:,} nodes and {self.listed:,} listed edges"
-            raise InputError(f"{rule} (got {got}); {FRESH}, or pass the folder's path as the dataset")
-        return read_link_set(files)
-
-    @property
-    def _folder(self) -> str:
-        return self.name.replace("-", "_")
-
-    def _found(self, root: Path | None) -> Path | None:
-        names = (self._folder, f"{self._folder}_pyg", self.name, self.zipped)
-        folder = Path("dataset") if root is None else root  # OGB's own default
-        places = [place for name in names if OGBFiles.at(place := folder / name) is not None]
-        zips = [place for name in (self.zipped, self._folder) if (place := folder / f"{name}.zip").is_file()]
-        return next(iter([*places, *zips]), None)
+        return read_link_set(self.files(root))
 
 
 COLLAB = OGBLinkSet(name="ogbl-collab", zipped="collab", nodes=235868, listed=1179052)
