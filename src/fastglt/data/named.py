@@ -124,7 +124,7 @@ NAMED: dict[str, Named] = {
     ),
     "synthetic": Named(
         source=SyntheticGraph(),
-        about="a generated graph, such as synthetic:nodes=500,edges=900",
+        about="a generated graph, such as synthetic:nodes=500",
         size=None,
     ),
 }
