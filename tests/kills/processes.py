@@ -130,7 +130,7 @@ class Victim:
 
     def survivors(self) -> list[int]:
         """What is still running some time after it has ended, where nothing should; it is killed then."""
-        deadline = time.monotonic() + ENOUGH / 3  # one that is still importing does not notice before
+        deadline = time.monotonic() + 30  # one that is still importing does not notice before
         while self.alive and time.monotonic() < deadline:
             time.sleep(0.02)
         left = self.alive
