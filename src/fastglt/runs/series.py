@@ -13,12 +13,13 @@ from fastglt.runs.experiment import Experiment, available_threads
 from fastglt.runs.forecast import DryRun, forecast
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.plan import Run, plan
+from fastglt.runs.ray_engine import RayEngine
 from fastglt.runs.store import Store
 from fastglt.system.provenance import revision
 from fastglt.system.signals import stop_on_signals
 from fastglt.system.terminal import safe, warn
 
-ENGINES: dict[str, MakeEngine] = {"local": LocalEngine}
+ENGINES: dict[str, MakeEngine] = {"local": LocalEngine, "ray": RayEngine}
 Tell = Callable[[str], None]
 
 
