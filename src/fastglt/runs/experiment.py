@@ -112,7 +112,8 @@ class Experiment:
         seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
         options = {**seeded, **self.task_options}
         check_task_options(kind, options)
-        return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
+        given = {} if dataset.compressed is None else {"compressed": dataset.compressed}
+        return kind.from_tensors(dataset.tensors, metric=metric, **given, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
