@@ -35,8 +35,10 @@ from fastglt.cli.commands import (
     tune,
 )
 from fastglt.cli.shared.help_text import as_lines
-from fastglt.errors import FastGLTError
+from fastglt.cli.shared.torchrun import silent_helper
+from fastglt.errors import FastGLTError, InputError
 from fastglt.report.tables import plain
+from fastglt.system import ranks
 from fastglt.system.process import Reserve, refuse_numba_settings, require_room, what_ran_out
 from fastglt.system.terminal import warn, write_anyhow
 
@@ -78,6 +80,7 @@ _add("tune", tune.tune, tune.EXAMPLES)
 _OUTPUT_FAILS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # closed, or full
 _LESS = "a smaller --hidden"
 _WITHOUT_TORCH = ("runs",)
+_TOGETHER = ("find",)  # what several processes of torchrun can do together
 _HELP = {"--help"}
 _reserve: list[Reserve] = []
 
@@ -114,11 +117,17 @@ def _main(
         require_room()
     if use:
         _use(use)
+    if ranks.started()[1] > 1:
+        if context.invoked_subcommand not in _TOGETHER:
+            got = f"{context.invoked_subcommand} in {ranks.started()[1]} processes"
+            raise InputError(f"torchrun is for find (got {got}); compare and extreme have --jobs and --engine")
+        context.with_resource(ranks.joined())
 
 
 def main() -> None:
     """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
     write_anyhow(sys.stdout)
+    errors = silent_helper()
     _reserve.append(Reserve())
     try:
         refuse_numba_settings()
@@ -126,10 +135,13 @@ def main() -> None:
             warnings.showwarning = partial(_tell, set())
             app(prog_name="fastglt")
     except FastGLTError as error:
+        errors.speak()
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
+        errors.speak()
         _fail("interrupted", 130)
     except Exception as error:
+        errors.speak()
         _fail_of_machine(error)
 
 

@@ -35,7 +35,7 @@ class Part:
         return self.nodes[places] == nodes
 
     def pruned(self, kept: Tensor) -> tuple[Graph, Tensor]:
-        """Its graph under a boolean mask of all edges of the whole graph, and the ids of the edges that are left."""
+        """Its graph under a boolean mask of the whole graph's edges, and the ids of the edges that are left."""
         alive = kept.index_select(0, self.edges)
         return self.graph.prune(Mask(alive.cpu())), self.edges[alive]
 

@@ -69,9 +69,9 @@ def _outputs(network: Backbone, x: Features, strips: Strips, soft_edge_mask: Ten
     for layer in layers:
         made = _sent(layer, x, rows, mine)
         some = made or (None,) * layer.travel  # a process without strips has nothing to send
-        sent = tuple(world.all_rows(table, counts, "rows") for table in some[: layer.travel])
+        sent = tuple(world.all_rows(table, counts, "rows", x.device) for table in some[: layer.travel])
         rows = _received(layer, sent, made, strips, mine, soft_edge_mask)
-    return world.all_rows(rows, counts, "rows")
+    return world.all_rows(rows, counts, "rows", x.device)
 
 
 def _size(bounds: Sequence[tuple[int, int]]) -> int:

@@ -9,12 +9,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeVar
-
-import torch
-from torch import Tensor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastglt.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 Item = TypeVar("Item")
 
@@ -33,6 +35,7 @@ class World:
     rank: int = 0
     size: int = 1
     traffic: dict[str, int] = field(default_factory=dict)  # bytes of each kind that this process has handed over
+    epochs: int = 0  # that it has handed them over in
 
     @property
     def writes(self) -> bool:
@@ -47,23 +50,26 @@ class World:
         """Every process's share of a list."""
         few, more = divmod(len(items), self.size)
         ends = [rank * few + min(rank, more) for rank in range(self.size + 1)]
-        return [list(items[first:last]) for first, last in zip(ends, ends[1:], strict=False)]
+        return [list(items[first:last]) for first, last in pairwise(ends)]
 
-    def add_up(self, numbers: Tensor, what: str) -> Tensor:
+    def add_up(self, numbers: "Tensor", what: str) -> "Tensor":
         """The sum over all processes, in place; exact where all but one of them have zeros."""
         if self.size > 1:
+            import torch.distributed
+
             self._count(what, numbers)
             with _told():
                 torch.distributed.all_reduce(numbers)
         return numbers
 
-    def all_rows(self, own: Tensor | None, counts: Sequence[int], what: str) -> Tensor:
+    def all_rows(self, own: "Tensor | None", counts: Sequence[int], what: str, device: "torch.device") -> "Tensor":
         """The rows of all processes one after the other, of each as many as `counts` says; None: it has none."""
         if self.size == 1:
             assert own is not None
             return own
-        device = _device() if own is None else own.device
-        width = torch.tensor([0 if own is None else own.shape[1]], device=device)
+        import torch.distributed
+
+        width = torch.tensor([0 if own is None else own.shape[1]])
         with _told():
             torch.distributed.broadcast(width, 0)
             rows = torch.empty((sum(counts), int(width)), dtype=torch.float32, device=device)
@@ -75,17 +81,19 @@ class World:
                     torch.distributed.broadcast(part, rank)
         return rows
 
-    def from_first(self, tensors: Mapping[str, Tensor] | None, meta: Any) -> tuple[dict[str, Tensor], Any]:
+    def from_first(self, tensors: "Mapping[str, Tensor] | None", meta: Any) -> "tuple[dict[str, Tensor], Any]":
         """Tensors and plain values as the first process has them."""
         if self.size == 1:
             return dict(tensors or {}), meta
+        import torch.distributed
+
         from fastglt.system.container import read_meta, read_tensors, to_bytes
 
         content = to_bytes(dict(tensors or {}), {"value": meta}) if self.writes else b""
-        length = torch.tensor([len(content)], device=_device())
+        length = torch.tensor([len(content)])
         with _told():
             torch.distributed.broadcast(length, 0)
-            blob = torch.zeros(int(length), dtype=torch.uint8, device=_device())
+            blob = torch.zeros(int(length), dtype=torch.uint8)
             if self.writes:
                 blob.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
             torch.distributed.broadcast(blob, 0)
@@ -97,17 +105,30 @@ class World:
         """A number of every process."""
         if self.size == 1:
             return [number]
-        found = torch.zeros(self.size, dtype=torch.float64, device=_device())
+        import torch.distributed
+
+        found = torch.zeros(self.size, dtype=torch.float64)
         found[self.rank] = number
         with _told():
             torch.distributed.all_reduce(found)
         return [float(each) for each in found.tolist()]
 
-    def _count(self, what: str, numbers: Tensor) -> None:
+    def report(self, peak: int) -> dict[str, Any]:
+        """Bytes that each process has handed over in an epoch, by kind, and the most memory that it has had."""
+        kinds = ("gradients", "edges", "rows")
+        sent = {kind: self.of_all(self.traffic.get(kind, 0) / max(1, self.epochs)) for kind in kinds}
+        return {
+            "processes": self.size,
+            "bytes_per_epoch": {kind: [round(each) for each in found] for kind, found in sent.items()},
+            "peak_bytes": [round(each) for each in self.of_all(peak)],
+        }
+
+    def _count(self, what: str, numbers: "Tensor") -> None:
         self.traffic[what] = self.traffic.get(what, 0) + numbers.numel() * numbers.element_size()
 
 
 _worlds = [World()]
+_stores: list[Any] = []  # where processes leave notes for each other, kept by torchrun itself
 
 
 def world() -> World:
@@ -121,21 +142,22 @@ def started() -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def joined(device: str) -> Iterator[World]:
+def joined() -> Iterator[World]:
     """Meet the other processes that torchrun has started, and part from them at the end; alone, do nothing."""
-    rank, size = started()
-    if size == 1:
+    if started()[1] == 1:
         yield world()
         return
     import torch.distributed
+    from torch.distributed.rendezvous import rendezvous
 
-    kind = torch.device(device).type
-    if kind == "cuda":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    timeout = timedelta(seconds=_timeout())
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     with _told():
-        torch.distributed.init_process_group(
-            "nccl" if kind == "cuda" else "gloo", timeout=timedelta(seconds=_timeout())
-        )
+        store, rank, size = next(rendezvous("env://", timeout=timeout))
+        _stores.append(store)
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
     _worlds.append(World(rank=rank, size=size))
     try:
         yield world()
@@ -143,6 +165,17 @@ def joined(device: str) -> Iterator[World]:
         _worlds.pop()
         with contextlib.suppress(RuntimeError):
             torch.distributed.destroy_process_group()
+
+
+def tells() -> bool:
+    """Whether this process is the first to tell what went wrong: of several, one message is enough."""
+    if not _stores:
+        return started()[0] == 0
+    key = f"fastglt-told-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    try:
+        return bool(_stores[-1].add(key, 1) == 1)
+    except RuntimeError:
+        return started()[0] == 0
 
 
 def _timeout() -> float:
@@ -154,11 +187,6 @@ def _timeout() -> float:
     if not 0 < found < 1e6:
         raise InputError(f"{_TIMEOUT_NAME} must be a number of seconds (got '{text}')")
     return found
-
-
-def _device() -> torch.device:
-    nccl = torch.distributed.get_backend() == "nccl"
-    return torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What the shares of a step, and the steps of an epoch, add up to: the same numbers, however many processes compute."""
+"""What the shares of a step and the steps of an epoch add up to: the same, however many processes compute."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Share:
-    """What one share of a step gives beside the gradients of weights: its weight, its loss, its edges' gradients."""
+    """What a share of a step gives beside the gradients of weights: its weight, loss and edges' gradients."""
 
     weight: float  # training targets in it; with a teacher, nodes
     loss: float
@@ -75,6 +75,7 @@ class ByParts:
             training.check_loss(loss)
             sums.add_step(training, weight, loss)
             training.update(hooks, summed=False, ends_epoch=False)
+        ranks.world().epochs += 1
         return sums.finish(training, hooks)
 
     def _compute(self, training: "Training", part: Part, key: tuple[int, ...], seed: int) -> Share | None:

@@ -252,7 +252,7 @@ class Training:
         return value
 
     def update(self, hooks: Hooks, *, summed: bool = True, ends_epoch: bool = True) -> None:
-        """Let the optimiser move whatever has a gradient; `summed`: the gradients' sizes are added up for a method."""
+        """Let the optimiser move what has a gradient; `summed`: the gradients' sizes are added up for a method."""
         self.ends_epoch = ends_epoch
         hooks.before_step(self)
         self.optimizer.step(self._soft.values(), self._finish_gradients(summed=summed))

@@ -201,8 +201,8 @@ IsolatedDecay = Annotated[
 Parts = Annotated[
     int | None,
     typer.Option(
-        help="Mini-batches: split the graph into so many parts, and train on some of them in each step (default: 1, "
-        "all of it).",
+        help="Mini-batches: split the graph into so many parts, and train on some of them in each step (default: "
+        "1, all of it).",
         rich_help_panel=LONG,
     ),
 ]
@@ -223,8 +223,8 @@ PartsPerStep = Annotated[
 Shares = Annotated[
     int | None,
     typer.Option(
-        help="Shares into which a step's parts are divided and that processes of torchrun compute apart (default: one "
-        "for each process).",
+        help="Shares into which a step's parts are divided, and that processes of torchrun compute apart "
+        "(default: one for each process).",
         rich_help_panel=LONG,
     ),
 ]

@@ -37,7 +37,8 @@ class ResGCNStrips(StripLayer):
         heard = own[0].new_ones(hop.csr.num_entries) if network.self_loops else hop.sum_norm.to(own[0].dtype)
         learnt = network.temperatures
         t = own[0].new_tensor(network.temperature) if learnt is None else learnt[self.index]
-        edge = () if layer.weight_edges is None else (layer.weight_edges, layer.bias_edges)
+        both = (layer.weight_edges, layer.bias_edges)
+        edge = tuple(part for part in both if part is not None)
         out = aggregated(hop, hop.weigh(heard, size), sent[0], edge, t) + own[0]
         for i, (weight, bias) in enumerate(zip(layer.weights, layer.biases, strict=True)):
             out = affine(out, weight, bias)
