@@ -127,7 +127,7 @@ class Arrays:
 
     def get(self, name: str) -> Array | None:
         """An array, if there is one of that name."""
-        return self[name] if name in self else None
+        return self[name] if name in self.manifest.arrays else None
 
     def verify(self) -> None:
         """Compare every file with its checksum."""
