@@ -5,7 +5,8 @@
 Each size is generated (12 edges a node on average, nine of ten to nodes that have nearly the same number, 128
 features), prepared and trained in processes of their own: a GCN of width 64 with a soft edge mask, two epochs by
 parts of 250,000 nodes, evaluated after each on the whole graph. Memory is Linux's mark of the most that a process
-had resident (VmHWM), pages of mapped files included. A size that is in the results is not measured again; one that was prepared is not
+had resident (VmHWM), pages of mapped files included. A size that is in the results is not measured again; one that
+was prepared is not
 prepared again; --remove removes the graphs in the end.
 """
 

@@ -32,9 +32,17 @@ class OnDisk(Protocol):
     """A large graph that was prepared: its rows as tensors, mapped from files."""
 
     directed: bool
-    tensors: Mapping[str, Tensor]
-    fingerprints: Mapping[str, str]
     nonzero: int  # of the features
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Edges, rows, columns and self-loops by name."""
+        ...
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the graph and of the features."""
+        ...
 
     def release(self) -> None:
         """Give back the memory of all that was read."""

@@ -23,7 +23,7 @@ class Runs:
     >>> runs.add(0, np.array([5, 3, 5])), runs.add(1, np.array([4, 3]))
     (None, None)
     >>> [part.tolist() for part in runs.merged(3)]
-    [[3], [4, 5]]
+    [[3], [4], [5]]
     """
 
     def __init__(self, folder: Path) -> None:

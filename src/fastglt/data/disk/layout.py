@@ -183,4 +183,5 @@ def entry_of(folder: Path, name: str) -> dict[str, Any]:
 
 def is_prepared(path: Path) -> bool:
     """Whether a path names a prepared graph, whole or not."""
-    return path.suffix.lower() == SUFFIX or (path.is_dir() and (path / MANIFEST).is_file())
+    named = path.name.lower().removesuffix(PARTIAL).endswith(SUFFIX)
+    return named or (path.is_dir() and (path / MANIFEST).is_file())

@@ -22,7 +22,7 @@ from fastglt import __version__
 from fastglt.data.disk.external_sort import Runs
 from fastglt.data.disk.fingerprints import features_fingerprint, graph_fingerprint
 from fastglt.data.disk.layout import FORMAT, PARTIAL, SUFFIX, VERSION, Manifest, create, entry_of, file_of, release
-from fastglt.data.disk.rows import write_rows
+from fastglt.data.disk.rows import FEWEST, write_rows
 from fastglt.data.disk.streams import Stream
 from fastglt.errors import InputError, MachineError
 from fastglt.system import plain_json
@@ -171,7 +171,7 @@ class _Preparation:
 
     def _write_runs(self) -> dict[str, Any]:
         """Edges as numbers, (low · nodes + high) · 2 + direction, sorted in pieces that memory holds."""
-        runs, most, total = Runs(self.work / "runs"), max(1 << 16, self.memory // 64), 0
+        runs, most, total = Runs(self.work / "runs"), max(FEWEST, self.memory // 64), 0
         for number, (source, target) in enumerate(self.source.edges(most)):
             total += len(source)
             if not runs.has(number):
@@ -185,7 +185,7 @@ class _Preparation:
         """Merge the runs: distinct edges in order, self-loops apart."""
         runs, loops, last, given, count = Runs(self.work / "runs"), [np.empty(0, np.int64)], -1, 0, 0
         with (self.work / "low.tmp").open("wb") as low, (self.work / "high.tmp").open("wb") as high:
-            for keys in runs.merged(max(1 << 16, self.memory // 48)):
+            for keys in runs.merged(max(FEWEST, self.memory // 48)):
                 given += len(keys)
                 pairs = keys >> 1
                 fresh = np.diff(pairs, prepend=last) != 0

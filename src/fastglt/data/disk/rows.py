@@ -10,6 +10,7 @@ import numpy as np
 from fastglt.data.base import Ints
 from fastglt.data.disk.layout import Array, create, file_of, release
 
+FEWEST = 1 << 16  # numbers that are sorted at a time, however little memory there may be
 _AT_A_TIME = 1 << 22  # edges
 _BYTES = 64  # of memory that an entry takes while its row is made
 
@@ -36,7 +37,7 @@ def write_rows(folder: Path, nodes: int, *, directed: bool, memory: int, tell: C
     edge_index = create(folder, "edge_index", np.int64, (2, columns + len(loops)))
     column_edge = create(folder, "column_edge", numbers, (columns + len(loops),))
     edge_index[:, columns:], column_edge[columns:] = loops, count
-    for start, stop in _ranges(indptr, max(1 << 16, memory // _BYTES)):
+    for start, stop in _ranges(indptr, max(FEWEST, memory // _BYTES)):
         rows, found, ids = _range(edges, start, stop, directed=directed, numbers=numbers)
         here = slice(int(indptr[start]), int(indptr[stop]))
         senders[here], entry_edge[here] = found, ids
