@@ -113,9 +113,7 @@ def test_a_named_graph_too_with_its_split_seeds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("counts", [(2, 3), None])
 def test_how_a_split_was_drawn_is_found_out(counts: tuple[int, int] | None) -> None:
     thirds = SplitMasks(*(np.arange(NODES) % 3 == part for part in range(3)))
-    masks = (
-        seeded_split(Y, 0, **given) if given else SplitMasks(*(np.arange(NODES) % 3 == part for part in range(3)))
-    )
+    masks = thirds if counts is None else seeded_split(Y, 0, train=counts[0], val=counts[1])
     parts = Parts(x=X.astype(np.float32), y=Y, edges=np.array([[0, 1], [1, 0]]), masks=masks)
     stream = of_dataset(parts.dataset(name="mine", metric="accuracy"))
     assert stream.split == ("by class 2 3" if counts else "given")
