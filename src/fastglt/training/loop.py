@@ -258,11 +258,13 @@ class Training:
         self.optimizer.step(self._soft.values(), self._finish_gradients(summed=summed))
         hooks.after_step(self)
 
-    def move_edges(self, gradient: Tensor) -> None:
-        """Move the soft edge mask alone, by a gradient over the whole graph."""
+    def move_edges(self, gradient: Tensor, pulled: Tensor | None) -> None:
+        """Move the soft edge mask alone, by a gradient over the whole graph; the l1 term pulls these edges."""
         assert self.soft_edge_mask is not None
+        if pulled is not None:
+            gradient.add_(self.soft_edge_mask.detach().sign().mul_(pulled), alpha=self.l1[0])
         self.soft_edge_mask.grad = gradient
-        self.optimizer.step((), self._finish_gradients(summed=False))
+        self.optimizer.step()
 
     def _outputs_of(self, step: Step, *, overview: bool) -> tuple[Tensor, Tensor]:
         """The outputs for a step's targets; and for those of the task's overview, or else the same again."""
