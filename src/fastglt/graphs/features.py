@@ -99,6 +99,15 @@ class Features:
         csr, entries = self.csr.take_rows(nodes)
         return _from_csr(csr, self.values[entries])
 
+    def strip(self, start: int, stop: int) -> "FeatureRows":
+        """The rows from one node to before another; dense ones are not copied."""
+        if not self.is_sparse:
+            return DenseRows(self.dense[start:stop])
+        first, last = int(self.csr.indptr[start]), int(self.csr.indptr[stop])
+        csr = self.csr.strip(start, stop)
+        nodes = torch.arange(start, stop, device=self.device)
+        return SparseRows(nodes=nodes, csr=csr, values=self.values[first:last], reuse=_ProductReuse())
+
     def to(self, device: torch.device | str) -> "Features":
         """The features on another device."""
         return self if self.device == torch.device(device) else Features(self._given.to(device))

@@ -258,6 +258,11 @@ class Graph:
             return None
         return EdgeRows(columns=self.edge_index, edge=self.column_edge, values=values, nodes=self.num_nodes)
 
+    def with_messages(self, whole: Hop) -> "Graph":
+        """This graph with the messages of one layer between all nodes, where they are known already."""
+        self.__dict__["_whole"] = whole if self._edge_rows is None else replace(whole, edge_rows=self._edge_rows)
+        return self
+
     def alone(self) -> "Graph":
         """This graph without a reference to the one it was cut from: its hops are found in itself."""
         return replace(self, _origin=None, _hops={})

@@ -26,6 +26,7 @@ from fastglt.system.seeds import own_random_state, own_randomness
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class Network(nn.Module, ABC):
@@ -183,6 +184,10 @@ class Backbone(Network):
 
         There is one hop for each round of message passing; the receivers of one are the senders of the next.
         """
+
+    def layers_in_strips(self) -> "Sequence[StripLayer] | None":
+        """Its layers, each of which can be computed for a strip of nodes at a time; None: only all at once."""
+        return None
 
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None

@@ -175,7 +175,7 @@ class Prepared:
     def dense_settings(self) -> dict[str, Any]:
         """What tells the dense twin from others: nothing that a method or its targets decide."""
         budget = self.method.budget
-        return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **asdict(budget.recipe)}
+        return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **budget.recipe.settings}
 
     @property
     def twins(self) -> dict[str, dict[str, Any]]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.graphs.parts import Part
 from fastglt.system.devices import usable
 from fastglt.tasks.base import OutputsOf, Scores, Step, Task, metric_of
 from fastglt.tasks.inputs import check_kind, features_of, split_of
@@ -122,6 +123,17 @@ class NodeTask(Task):
     def steps(self, seed: int) -> tuple[Step, ...]:
         """One step on all training nodes."""
         return self._full_batch
+
+    @cached_property
+    def _is_trained_on(self) -> Tensor:
+        found = torch.zeros(self.graph.num_nodes, dtype=torch.bool, device=self.device)
+        found[self.train] = True
+        return found
+
+    def step_in(self, part: Part, seed: int) -> Step | None:
+        """All training nodes of the part."""
+        nodes = part.nodes[self._is_trained_on[part.nodes]]
+        return Step(nodes=nodes) if len(nodes) else None
 
     def loss(self, outputs: Tensor, step: Step) -> Tensor:
         """The mean loss of a step's nodes."""

@@ -15,10 +15,8 @@ def network_outputs(
     training: Training, at: Snapshot | None = None, *, whole: bool = False, targets: Tensor | None = None
 ) -> Tensor:
     """The outputs for some targets (None: all nodes) on the pruned graph or the whole; no soft edge mask counts."""
-    graph = training.task.graph if whole else training.graph
-    with _network_at(training, at) as network, torch.no_grad():
-        found: Tensor = network(training.task.x, graph, None, targets)
-    return found
+    with _network_at(training, at), torch.no_grad():
+        return training.outputs_unweighted(targets, whole=whole)
 
 
 def network_outputs_and_support(training: Training, at: Snapshot | None = None) -> tuple[Tensor, Tensor]:

@@ -198,6 +198,36 @@ IsolatedDecay = Annotated[
         rich_help_panel=LONG,
     ),
 ]
+Parts = Annotated[
+    int | None,
+    typer.Option(
+        help="Mini-batches: split the graph into so many parts, and train on some of them in each step (default: 1, "
+        "all of it).",
+        rich_help_panel=LONG,
+    ),
+]
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        help="metis: clusters with few edges between them; random: drawn anew in each epoch (default: metis).",
+        rich_help_panel=LONG,
+    ),
+]
+PartsPerStep = Annotated[
+    int | None,
+    typer.Option(
+        help="Parts of one step, with the edges between them (default: 1; under torchrun one for each process).",
+        rich_help_panel=LONG,
+    ),
+]
+Shares = Annotated[
+    int | None,
+    typer.Option(
+        help="Shares into which a step's parts are divided and that processes of torchrun compute apart (default: one "
+        "for each process).",
+        rich_help_panel=LONG,
+    ),
+]
 Inductive = Annotated[
     float | None,
     typer.Option(

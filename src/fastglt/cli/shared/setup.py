@@ -43,6 +43,10 @@ class Setup:
     distill_lr: arguments.DistillLr = None
     distill_nodes: arguments.DistillNodes = None
     isolated_decay: arguments.IsolatedDecay = None
+    parts: arguments.Parts = None
+    partition: arguments.Partition = None
+    parts_per_step: arguments.PartsPerStep = None
+    shares: arguments.Shares = None
     hidden: arguments.Hidden = None
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
@@ -86,7 +90,8 @@ class Setup:
 
 
 _TEACHER = ("weight", "search", "temperature", "labels", "lr", "nodes")
-_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay")
+_BY_PARTS = ("parts", "partition", "parts_per_step", "shares")
+_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay", *_BY_PARTS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from statistics import fmean
 from fastglt.masks import Mask, Masks
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 # What differs from the forest rule as it is set.
@@ -50,7 +50,8 @@ def try_rules(
     All have the same start, teacher and random numbers. The score is the mean over the second half of the epochs,
     which tells rules apart better than the best of them does.
     """
-    recipe = Recipe(lr=max(TRIAL_LR, training.recipe.lr), weight_decay=training.weight_decay)
+    lr = max(TRIAL_LR, training.recipe.lr)
+    recipe = replace(training.recipe, lr=lr, weight_decay=training.weight_decay)
     found: dict[str, float] = {}
     for name, rule in rules.items():
         edges = Mask(rule.choose(training, count, seed=seed, at=at))

@@ -16,6 +16,7 @@ from fastglt.models.parts import glorot, product, zeros
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class GCNLayer(nn.Module):
@@ -36,9 +37,14 @@ class GCNLayer(nn.Module):
         p: float = 0.0,
     ) -> Tensor:
         """The receivers' outputs from the senders' rows, through an activation and dropout."""
+        return self.receive(product(x, self.weight), hop, soft_edge_mask, activation=activation, p=p)
+
+    def receive(
+        self, sent: Tensor, hop: Hop, soft_edge_mask: Tensor | None, *, activation: str, p: float
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send."""
         values = hop.weigh(hop.symmetric_norm, soft_edge_mask)
-        h = product(x, self.weight)
-        return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
+        return aggregate(hop.csr, values, sent, self.bias, activation=activation, p=p, training=self.training)
 
 
 class GCN(Backbone):
@@ -76,6 +82,12 @@ class GCN(Backbone):
             Linear(layer="layer2", weight="layer2.weight", reads="hidden", writes="classes"),
             Aggregation(layer="layer2", width=self.out_channels, parameters=("layer2.bias",)),
         )
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GCNStrips`."""
+        from fastglt.models.gcn.strips import GCNStrips
+
+        return GCNStrips(self.layer1, "relu"), GCNStrips(self.layer2, "none")
 
     def program(self) -> "Program | None":
         """See `GCNProgram`."""

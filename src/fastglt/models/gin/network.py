@@ -19,6 +19,7 @@ from fastglt.system.seeds import derive, uniform
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 _AGGREGATIONS = ("mean", "sum")
@@ -53,6 +54,12 @@ class GINLayer(nn.Module):
 
         The hop's self-loops carry a node's own row.
         """
+        return self.receive(product(x, self.weight), hop, soft_edge_mask, activation=activation, p=p)
+
+    def receive(
+        self, sent: Tensor, hop: Hop, soft_edge_mask: Tensor | None, *, activation: str, p: float
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send."""
         norm = hop.mean_norm if self.mean else hop.sum_norm
         values = hop.weigh(norm, soft_edge_mask) + (1 + self.eps) * hop.is_loop
         finish = {"activation": activation, "p": p}
@@ -60,7 +67,7 @@ class GINLayer(nn.Module):
         h = aggregate(
             hop.csr,
             values,
-            product(x, self.weight),
+            sent,
             self.bias,
             training=self.training,
             **(finish if last == 0 else {"activation": "relu"}),
@@ -131,6 +138,12 @@ class GIN(Backbone):
             Aggregation(layer=layer, width=width, parameters=(f"{layer}.bias", f"{layer}.eps")),
             *deeper,
         )
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GINStrips`."""
+        from fastglt.models.gin.strips import GINStrips
+
+        return GINStrips(self.layer1, None), GINStrips(self.layer2, self)
 
     def program(self) -> "Program | None":
         """See `GINProgram`; a deeper MLP has none."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,9 @@ from fastglt.models.operations import Aggregation, Linear, Operation
 from fastglt.models.parts import product
 from fastglt.models.recompute import recomputed
 from fastglt.system.seeds import derive, uniform
+
+if TYPE_CHECKING:
+    from fastglt.models.strips import StripLayer
 
 _NORMS = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
@@ -68,7 +72,7 @@ class GENLayer(nn.Module):
             edge, learnt = learnt[:2], learnt[2:]
         if self.norm is not None:
             z, learnt = dropped(normalise(self.norm, h, *learnt[:2]).relu_(), drop), learnt[2:]
-        out = _aggregated(hop, values, z, edge, t) + hop.of_receivers(z)
+        out = aggregated(hop, values, z, edge, t) + hop.of_receivers(z)
         for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
             out = affine(out, weight, bias)
             if i < count - 1:
@@ -76,7 +80,7 @@ class GENLayer(nn.Module):
         return out if self.norm is None else out.add_(hop.of_receivers(h))
 
 
-def _aggregated(hop: Hop, values: Tensor, z: Tensor, edge: tuple[Tensor, ...], t: Tensor) -> Tensor:
+def aggregated(hop: Hop, values: Tensor, z: Tensor, edge: tuple[Tensor, ...], t: Tensor) -> Tensor:
     """What receivers hear; `edge` is the weight and the bias for edge features, if messages have such."""
     if not edge:
         return softmax_aggregate(hop.csr, values, z, t)
@@ -163,6 +167,12 @@ class ResGCN(Backbone):
         drop = Drop.draw(self.dropout, training=self.training)
         h = recomputed(partial(self._last, drop), h, self.last_norm.weight, self.last_norm.bias)
         return product(h, self.weight_readout) + self.bias_readout
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `ResGCNStrips`."""
+        from fastglt.models.resgcn.strips import layers_in_strips
+
+        return layers_in_strips(self)
 
     @property
     def reads_edge_values(self) -> bool:

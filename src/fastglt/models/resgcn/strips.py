@@ -1,0 +1,58 @@
+"""ResGCN's layers for a strip of nodes at a time."""
+
+import torch
+from torch import Tensor
+
+from fastglt.graphs.features import FeatureRows
+from fastglt.graphs.messages import Hop
+from fastglt.kernels import affine
+from fastglt.models.parts import product
+from fastglt.models.resgcn.network import GENLayer, ResGCN, aggregated, normalise
+from fastglt.models.strips import StripLayer
+
+
+class ResGCNStrips(StripLayer):
+    """Nodes send their normalised row; the row itself they keep for the residual."""
+
+    def __init__(self, network: ResGCN, index: int) -> None:
+        self.network, self.index = network, index
+        layer = network.layers[index]
+        assert isinstance(layer, GENLayer)
+        self.layer = layer
+
+    def send(self, rows: FeatureRows | Tensor) -> tuple[Tensor, ...]:
+        """See `StripLayer.send`."""
+        if not isinstance(rows, Tensor):
+            return (product(rows, self.network.weight_encoder).add_(self.network.bias_encoder),)
+        norm = self.layer.norm
+        assert norm is not None, "only the first layer has none"
+        return normalise(norm, rows, norm.weight, norm.bias).relu_(), rows
+
+    def receive(
+        self, sent: tuple[Tensor, ...], own: tuple[Tensor, ...], hop: Hop, soft_edge_mask: Tensor | None
+    ) -> Tensor:
+        """See `StripLayer.receive`."""
+        network, layer = self.network, self.layer
+        size = None if soft_edge_mask is None else soft_edge_mask.abs()
+        heard = own[0].new_ones(hop.csr.num_entries) if network.self_loops else hop.sum_norm.to(own[0].dtype)
+        learnt = network.temperatures
+        t = own[0].new_tensor(network.temperature) if learnt is None else learnt[self.index]
+        edge = () if layer.weight_edges is None else (layer.weight_edges, layer.bias_edges)
+        out = aggregated(hop, hop.weigh(heard, size), sent[0], edge, t) + own[0]
+        for i, (weight, bias) in enumerate(zip(layer.weights, layer.biases, strict=True)):
+            out = affine(out, weight, bias)
+            if i < len(layer.weights) - 1:
+                norm = layer.norms[i]
+                out = normalise(norm, out, norm.weight, norm.bias).relu_()  # type: ignore[arg-type]
+        h = out if len(own) == 1 else out + own[1]
+        return self._read(h) if self.index == len(network.layers) - 1 else h
+
+    def _read(self, h: Tensor) -> Tensor:
+        network = self.network
+        last = normalise(network.last_norm, h, network.last_norm.weight, network.last_norm.bias).relu_()
+        return torch.add(product(last, network.weight_readout), network.bias_readout)
+
+
+def layers_in_strips(network: ResGCN) -> tuple[ResGCNStrips, ...]:
+    """One for each convolution; the first has the encoder, the last the read-out."""
+    return tuple(ResGCNStrips(network, index) for index in range(len(network.layers)))
