@@ -116,11 +116,16 @@ class Study:
         )
 
     def run(
-        self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int], split_seeds: Sequence[int] = ()
+        self,
+        trials: Iterable[tuple[str, Targets]],
+        seeds: Iterable[int],
+        split_seeds: Sequence[int] = (),
+        *,
+        plain_twins: bool = False,
     ) -> tuple[list[Run], list[Outcome]]:
         """Methods, by label, at pairs of sparsities, each with every seed on every split (none: the study's own).
 
-        What is not finished is executed.
+        What is not finished is executed. `plain_twins`: of taught tickets' opponents the plain dense network alone.
         """
         asked = list(product(split_seeds or [self.split_seed], seeds, trials))
         experiments = [
@@ -128,7 +133,7 @@ class Study:
         ]
         labels = [label for _, _, (label, _) in asked]
         check_differ({label: one.make_method() for label, one in zip(labels, experiments, strict=True)}.items())
-        return self.series.run(experiments, labels)
+        return self.series.run(experiments, labels, plain_twins=plain_twins)
 
     def experiment(self, variant: Variant, targets: Targets, seed: int, split_seed: int) -> Experiment:
         """One run of a variant."""
