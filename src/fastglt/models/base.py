@@ -7,7 +7,8 @@ compiled and exported follows from that, and may be said better.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -133,6 +134,24 @@ class Network(nn.Module, ABC):
                 got = self.public_name(name)
                 raise InputError(f"reset_parameters() must draw every weight matrix anew (got '{got}' unchanged)")
         return fresh
+
+    def read_units(self, kept: Mapping[str, Tensor]) -> Tensor | None:
+        """The hidden units that somebody reads under masks of the weights; None: all, or too many to save much.
+
+        A pass that is given them as `only_units` may leave the others out: they reach no output and no gradient.
+        """
+        return None
+
+    only_units: Tensor | None = None  # that a pass has to compute; None: all of them
+
+    @contextmanager
+    def computing(self, units: Tensor | None) -> Iterator[None]:
+        """While passes run that need no other units."""
+        self.only_units = units
+        try:
+            yield
+        finally:
+            self.only_units = None
 
     def program(self) -> "Program | None":
         """What is left to compute once nothing changes any more; None: the network itself is run."""
