@@ -95,10 +95,9 @@ class Norm:
         if self.kind == _NONE:
             return found.largest.clamp(min=0)
         if self.kind == _LAYER:
-            return (self.weight.abs() * self.weight.numel() ** 0.5 + self.bias).clamp(min=0)
+            return (self.weight.abs() * math.sqrt(self.weight.numel()) + self.bias).clamp(min=0)
         ends = [self.weight * (self.factor * end + self.shift) for end in (found.largest, found.smallest)]
-        largest: Tensor = torch.stack(ends).amax(0)
-        return (largest + self.bias).clamp(min=0)
+        return (torch.stack(ends).amax(0) + self.bias).clamp(min=0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
