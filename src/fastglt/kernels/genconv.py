@@ -7,7 +7,7 @@ where they do not serve (`serves`), the same is put together of `kernels.softmax
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,11 @@ class Norm:
         """With those of each row."""
         one = torch.ones_like(weight)
         return Norm(kind=_LAYER, eps=eps, factor=one, shift=torch.zeros_like(one), weight=weight, bias=bias)
+
+    def take(self, channels: Tensor) -> "Norm":
+        """That of some channels, of a norm that treats each on its own."""
+        parts = {name: getattr(self, name)[channels] for name in ("factor", "shift", "weight", "bias")}
+        return replace(self, **parts)
 
     def bound(self, found: Statistics) -> Tensor:
         """A number for each channel that no row's weight·x̂ + bias exceeds, 0 at least."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,9 @@ from fastglt.models.operations import Aggregation, Linear, Operation
 from fastglt.models.parts import product
 from fastglt.models.resgcn.fused import Room
 from fastglt.models.resgcn.layer import NORMS, GENLayer, finished, uniform_parameter
+
+if TYPE_CHECKING:
+    from fastglt.models.programs import Program
 
 
 class ResGCN(Backbone):
@@ -96,6 +100,17 @@ class ResGCN(Backbone):
         """See `Backbone.check_fits`; edges must have as many features as there are channels for."""
         super().check_fits(x, graph, num_outputs, soft_edges=soft_edges)
         self._check_edges(graph.hops(None, depth=1)[0].edge_rows)
+
+    def program(self) -> "Program | None":
+        """See `ResGCNProgram`; None with layer norms, deeper MLPs or edge features."""
+        from fastglt.models.resgcn.program import ResGCNProgram
+
+        if self.norm != "batch" or self.mlp_layers > 1 or self.edge_channels:
+            return None
+        same = [self.temperature] * self.num_layers
+        learnt = same if self.temperatures is None else self.temperatures.tolist()
+        state, eps = self.state_dict(), self.last_norm.eps
+        return ResGCNProgram(state, eps=eps, temperatures=learnt, self_loops=self.self_loops)
 
     def _check_edges(self, found: EdgeRows | None) -> None:
         count = 0 if found is None else found.values.shape[1]
