@@ -213,9 +213,9 @@ class Backbone(Network):
     ) -> Tensor:
         """The outputs of some nodes, from the part of the graph that they depend on."""
         whole = nodes is not None and any(map(looks_at_all_nodes, self.modules()))
-        hops = graph.hops(None if whole else nodes, depth=self.num_layers)
+        hops = graph.hops(None if whole else nodes, depth=self.num_layers, near=True)
         out = self.outputs(x.of(hops[0].senders), hops, soft_edge_mask)
-        return out[nodes] if whole else out
+        return out if nodes is not None and not whole else hops[-1].picked(out, nodes)
 
     @property
     def prunable(self) -> tuple[str, ...]:
