@@ -38,10 +38,10 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
         raise InputError(f"{edges}: no such file; check the path")
     if not nodes.is_file():
         raise InputError(f"{nodes}: no such file; put the nodes there, or name both files as edges.csv+nodes.csv")
-    with _table(nodes) as (header, rows):
+    with table(nodes) as (header, rows):
         table = _read_nodes(nodes, header, rows)
-    with _table(edges) as (header, rows):
-        source, target, weights = _read_edges(edges, header, rows, table.numbers, nodes)
+    with table(edges) as (header, rows):
+        source, target, weights = read_edges(edges, header, rows, table.numbers, nodes)
     labels, classes = _classes(table.labels)
     return FileGraph(
         features=table.features(),
@@ -55,7 +55,7 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
 
 
 @contextmanager
-def _table(path: Path) -> Iterator[tuple[list[str], Rows]]:
+def table(path: Path) -> Iterator[tuple[list[str], Rows]]:
     """The header and the rows that are not blank, with anything unreadable turned into our error."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -181,8 +181,8 @@ def _classes(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
     return np.array(numbers, dtype=np.int64), tuple(map(str, index))
 
 
-def _read_edges(
-    path: Path, header: list[str], rows: Rows, numbers: dict[str, int], nodes: Path
+def read_edges(
+    path: Path, header: list[str], rows: Rows, numbers: dict[str, int], nodes: Path | str
 ) -> tuple[Ints, Ints, npt.NDArray[np.float64] | None]:
     """Both ends of each edge, and the weights where there is a column of them."""
     if header not in (EDGE_COLUMNS, WEIGHTED_COLUMNS):

@@ -289,7 +289,8 @@ class Training:
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, self._edge_ids)
         if not weights:
-            return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
+            with self.network.computing(None if self.regrow or self.gradient_sum else self._read_units):
+                return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
         inputs = (self.task.x, self.graph, score, nodes)
         return functional_call(self.network, self.placed(weights), inputs, tie_weights=False)  # type: ignore[no-any-return]
 
@@ -351,6 +352,9 @@ class Training:
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
+        kept = {name: mask.kept for name, mask in masks.weights.items()}
+        units = self.network.read_units(kept) if self._kept_weights else None
+        self._read_units = None if units is None else units.to(device)
         self._zero_pruned()
         if self.soft_edge_mask is not None:
             for moment in self._moments(self.soft_edge_mask):

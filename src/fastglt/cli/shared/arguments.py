@@ -14,8 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
-        "OGB's layout.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, poisoned:cora,meta=0.25, a .npz file, "
+        "edges.csv or a folder in OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
@@ -42,7 +42,20 @@ Jobs = Annotated[
     int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
 ]
 Engine = Annotated[
-    str, typer.Option(help="Who executes the runs: local (processes of this machine).", rich_help_panel=RUN)
+    str,
+    typer.Option(
+        help="Who executes the runs: local (processes of this machine), or ray (tasks of a Ray cluster; needs the "
+        "extra ray).",
+        rich_help_panel=RUN,
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        envvar="RAY_ADDRESS",
+        help="HOST:PORT of a Ray cluster's head, for --engine ray; without it Ray is started on this machine.",
+        rich_help_panel=RUN,
+    ),
 ]
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
 Model = Annotated[
