@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
     from fastglt.tickets.transfer import transfer_ticket
+    from fastglt.tickets.update import update_ticket
 
 __version__ = "0.2.0.dev0"
 
@@ -68,6 +69,7 @@ _HOME = {
     "register": "registration",
     "set_threads": "kernels",
     "transfer_ticket": "tickets.transfer",
+    "update_ticket": "tickets.update",
 }
 
 __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for torch
@@ -101,6 +103,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "register",
     "set_threads",
     "transfer_ticket",
+    "update_ticket",
 ]
 
 

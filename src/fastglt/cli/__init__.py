@@ -135,13 +135,13 @@ def main() -> None:
             warnings.showwarning = partial(_tell, set())
             app(prog_name="fastglt")
     except FastGLTError as error:
-        errors.speak()
+        errors.speak(error.exit_code)
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        errors.speak()
+        errors.speak(130)
         _fail("interrupted", 130)
     except Exception as error:
-        errors.speak()
+        errors.speak(1)
         _fail_of_machine(error)
 
 

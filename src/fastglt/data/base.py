@@ -87,7 +87,7 @@ class Parts:
         if isinstance(self.x, np.ndarray):
             x = torch.from_numpy(np.ascontiguousarray(self.x))
         else:
-            x = _sparse_tensor(self.x)
+            x = sparse_tensor(self.x)
         return Dataset(
             name=self.known_as or name,
             tensors={"x": x, **tensors},
@@ -173,7 +173,8 @@ def sorted_distinct(numbers: Ints) -> Ints:
     return numbers if fresh.all() else numbers[fresh]
 
 
-def _sparse_tensor(matrix: csr_array) -> Tensor:
+def sparse_tensor(matrix: csr_array) -> Tensor:
+    """A sparse matrix as PyTorch has it, in compressed rows."""
     import torch
 
     indptr, indices, values = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))

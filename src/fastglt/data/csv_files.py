@@ -185,7 +185,7 @@ def classes_of(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
 
 
 def read_edges(
-    path: Path, header: list[str], rows: Rows, numbers: dict[str, int], nodes: Path
+    path: Path, header: list[str], rows: Rows, numbers: dict[str, int], nodes: Path | str
 ) -> tuple[Ints, Ints, npt.NDArray[np.float64] | None]:
     """Both ends of each edge, and the weights where there is a column of them."""
     if header not in (EDGE_COLUMNS, WEIGHTED_COLUMNS):

@@ -13,9 +13,12 @@ from fastglt.data.named import NAMED, data_root, known_name
 from fastglt.data.ogb import split_recipe
 from fastglt.data.ogb_files import OGBFiles
 from fastglt.data.ogb_links import TASK
+from fastglt.data.poisoned import PoisonedGraph
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
 from fastglt.system.process import is_out_of_memory
+
+RECIPES: dict[str, type[SyntheticGraph | PoisonedGraph]] = {"synthetic": SyntheticGraph, "poisoned": PoisonedGraph}
 
 
 def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, directed: bool = False) -> Dataset:
@@ -43,10 +46,9 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
     key, _, recipe = name.partition(":")
     if directed and not is_path(name):
         raise InputError(f"directed is for graphs from files; named ones are undirected (got '{name}')")
-    if key.lower() == "synthetic":
-        source = SyntheticGraph.parse(recipe)
-        parts = source.parts(root, split_seed)
-        return parts.dataset(name=str(source), metric="accuracy")
+    if key.lower() in RECIPES and (recipe or key.lower() == "synthetic"):
+        source = RECIPES[key.lower()].parse(recipe)
+        return source.parts(root, split_seed).dataset(name=str(source), metric="accuracy")
     known = known_name(name)
     if known is not None:  # a folder of the same name is reached as ./name
         named = NAMED[known]
@@ -69,7 +71,7 @@ def intended_task(name: str) -> str | None:
 
 def is_path(name: str) -> bool:
     """Whether a name stands for a user's file or folder, and for no graph with a name or a recipe."""
-    if known_name(name) is not None or name.partition(":")[0].lower() == "synthetic":
+    if known_name(name) is not None or name.partition(":")[0].lower() in RECIPES:
         return False
     name, _ = split_recipe(name)
     separators = [sep for sep in (os.sep, os.altsep) if sep]

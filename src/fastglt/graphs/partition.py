@@ -103,5 +103,6 @@ def cluster_labels(graph: Graph, count: int) -> Tensor:
         ).hops(None, depth=1)[0]
     others = hop.is_loop == 0
     csr = hop.csr.select(others.nonzero().squeeze(1))
-    _, labels = pymetis.part_graph(count, xadj=csr.indptr.cpu().numpy(), adjncy=csr.indices.cpu().numpy())
+    rows = pymetis.CSRAdjacency(csr.indptr.cpu().numpy(), csr.indices.cpu().numpy())
+    _, labels = pymetis.part_graph(count, adjacency=rows)
     return torch.as_tensor(np.asarray(labels, dtype=np.int64))

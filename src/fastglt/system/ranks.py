@@ -197,7 +197,7 @@ def _told() -> Iterator[None]:
     except RuntimeError as error:
         if isinstance(error, MachineError):
             raise
-        reason = " ".join(str(error).split())[:120]
+        reason = " ".join(str(error).partition("] ")[2].split())[:80] or type(error).__name__
         raise LostRankError(
             f"another process of this run has ended or does not answer ({reason}); "
             "the same command goes on from the last checkpoint"

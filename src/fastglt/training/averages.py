@@ -127,13 +127,13 @@ class EpochSums:
                 total.add_(gradient, alpha=weight)
 
     @torch.no_grad()
-    def finish(self, training: "Training", hooks: "Hooks") -> float:
+    def finish(self, training: "Training", hooks: "Hooks", pulled: Tensor | None) -> float:
         """Move the soft edge mask, add the gradients' sizes up; returns the mean loss."""
         total = max(self.weight, 1.0)
         for name, gradient in self.weights.items():
             training.gradient_sum[name].add_(gradient.div_(total).abs_())
         if self.edges is not None and training.soft_edge_mask is not None:
-            training.move_edges(ranks.world().add_up(self.edges, "edges").div_(total))
+            training.move_edges(ranks.world().add_up(self.edges, "edges").div_(total), pulled)
         training.ends_epoch = True
         hooks.after_step(training)
         return self.loss / total

@@ -77,7 +77,17 @@ class ByParts:
             sums.add_step(training, weight, loss)
             training.update(hooks, summed=False, ends_epoch=False)
         ranks.world().epochs += 1
-        return sums.finish(training, hooks)
+        pulled = self._seen(steps) if training.l1[0] > 0 and training.soft_edge_mask is not None else None
+        return sums.finish(training, hooks, pulled)
+
+    def _seen(self, steps: list[list[Group]]) -> Tensor:
+        """Which edges are in a share of some step: nothing speaks for the others, so nothing pulls them either."""
+        share = torch.empty(self._task.graph.num_nodes, dtype=torch.int32)
+        for number, (_, nodes) in enumerate(group for step in steps for group in step):
+            share[nodes] = number
+        source, target = self._task.graph.edges
+        share = share.to(source.device)
+        return share.index_select(0, source) == share.index_select(0, target)
 
     def _compute(self, training: "Training", part: Part, key: tuple[int, ...], seed: int) -> Share | None:
         """Gradients of one share, left where the optimiser looks for them; None where there is nothing to learn."""

@@ -258,11 +258,13 @@ class Training:
         self.optimizer.step(self._soft.values(), self._finish_gradients(summed=summed))
         hooks.after_step(self)
 
-    def move_edges(self, gradient: Tensor) -> None:
-        """Move the soft edge mask alone, by a gradient over the whole graph."""
+    def move_edges(self, gradient: Tensor, pulled: Tensor | None) -> None:
+        """Move the soft edge mask alone, by a gradient over the whole graph; the l1 term pulls these edges."""
         assert self.soft_edge_mask is not None
+        if pulled is not None:
+            gradient.add_(self.soft_edge_mask.detach().sign().mul_(pulled), alpha=self.l1[0])
         self.soft_edge_mask.grad = gradient
-        self.optimizer.step((), self._finish_gradients(summed=False))
+        self.optimizer.step()
 
     def _outputs_of(self, step: Step, *, overview: bool) -> tuple[Tensor, Tensor]:
         """The outputs for a step's targets; and for those of the task's overview, or else the same again."""
@@ -287,7 +289,8 @@ class Training:
         if score is not None and self.graph is not self.task.graph:
             score = score.index_select(0, true_indices(self.masks.edges.kept).to(score.device))
         if not weights:
-            return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
+            with self.network.computing(None if self.regrow or self.gradient_sum else self._read_units):
+                return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
         inputs = (self.task.x, self.graph, score, nodes)
         return functional_call(self.network, self.placed(weights), inputs, tie_weights=False)  # type: ignore[no-any-return]
 
@@ -348,6 +351,9 @@ class Training:
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
+        kept = {name: mask.kept for name, mask in masks.weights.items()}
+        units = self.network.read_units(kept) if self._kept_weights else None
+        self._read_units = None if units is None else units.to(device)
         self._zero_pruned()
         if self.soft_edge_mask is not None:
             for moment in self._moments(self.soft_edge_mask):

@@ -114,7 +114,7 @@ def find(
     from fastglt.methods import Targets
 
     require("not be negative", checkpoint_every=checkpoint_every)
-    setup, threads = shared_out(setup, threads, prefer=prefer)
+    setup, threads = shared_out(setup, threads, prefer=prefer, out=out)
     if prefer is not None:
         refuse_choices(context)
         run = _Run(seed=seed, threads=threads, out=out, store=store, checkpoint_every=checkpoint_every, quiet=quiet)

@@ -14,8 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
-        "OGB's layout.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, poisoned:cora,meta=0.25, a .npz file, "
+        "edges.csv or a folder in OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),

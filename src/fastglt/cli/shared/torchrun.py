@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,12 +24,12 @@ class Helper:
 
     errors: int | None  # where standard error was; None: this process talks
 
-    def speak(self) -> None:
-        """Say what went wrong on the real standard error, or end without a word."""
+    def speak(self, code: int) -> None:
+        """Say what went wrong on the real standard error, or end without a word and with this exit code."""
         if ranks.started()[1] == 1:
             return
         if not ranks.tells():
-            sys.exit(1)
+            sys.exit(code)
         if self.errors is not None:
             os.dup2(self.errors, 2)
 
@@ -43,9 +44,14 @@ def silent_helper() -> Helper:
     return Helper(kept)
 
 
-def shared_out(setup: Setup, threads: int, *, prefer: str | None) -> tuple[Setup, int]:
-    """A setup for as many processes as there are: by default a part and a share for each, and a thread."""
+def shared_out(setup: Setup, threads: int, *, prefer: str | None, out: Path | None) -> tuple[Setup, int]:
+    """A setup for as many processes as there are: by default a part and a share for each, and a thread.
+
+    A run that was begun in its folder with another number of processes keeps the shares that it has.
+    """
     size = ranks.world().size
+    if setup.parts and setup.shares is None and setup.parts_per_step is None and out is not None:
+        setup = replace(setup, **_begun(out))
     if size == 1:
         return setup, threads
     from fastglt.runs.ranked import check_ranks
@@ -56,6 +62,17 @@ def shared_out(setup: Setup, threads: int, *, prefer: str | None) -> tuple[Setup
     shares = size if setup.shares is None else setup.shares
     parts_per_step = shares if setup.parts_per_step is None else setup.parts_per_step
     return replace(setup, shares=shares, parts_per_step=parts_per_step), threads or 1
+
+
+def _begun(out: Path) -> dict[str, Any]:
+    """How a run that was begun in a folder divides its steps; nothing if there is none, or it is damaged."""
+    from fastglt.runs.folder_files import RUN, read_json
+
+    begun = read_json(out / RUN, "settings")
+    settings = begun.get("settings") if begun else None
+    found = settings if isinstance(settings, dict) else {}
+    names = ("shares", "parts_per_step")
+    return {name: found[name] for name in names if isinstance(found.get(name), int)}
 
 
 def run_together(

@@ -5,9 +5,9 @@ from torch import Tensor
 
 from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.messages import Hop
-from fastglt.kernels import affine
 from fastglt.models.parts import product
-from fastglt.models.resgcn.network import GENLayer, ResGCN, aggregated, normalise
+from fastglt.models.resgcn.layer import GENLayer, aggregated, normalise
+from fastglt.models.resgcn.network import ResGCN
 from fastglt.models.strips import StripLayer
 
 
@@ -39,12 +39,9 @@ class ResGCNStrips(StripLayer):
         t = own[0].new_tensor(network.temperature) if learnt is None else learnt[self.index]
         both = (layer.weight_edges, layer.bias_edges)
         edge = tuple(part for part in both if part is not None)
-        out = aggregated(hop, hop.weigh(heard, size), sent[0], edge, t) + own[0]
-        for i, (weight, bias) in enumerate(zip(layer.weights, layer.biases, strict=True)):
-            out = affine(out, weight, bias)
-            if i < len(layer.weights) - 1:
-                norm = layer.norms[i]
-                out = normalise(norm, out, norm.weight, norm.bias).relu_()  # type: ignore[arg-type]
+        norms = [part for norm in layer.norms for part in (norm.weight, norm.bias)]
+        heard_rows = aggregated(hop, hop.weigh(heard, size), sent[0], edge, t) + own[0]
+        out = layer.mlp(heard_rows, *layer.weights, *layer.biases, *norms)
         h = out if len(own) == 1 else out + own[1]
         return self._read(h) if self.index == len(network.layers) - 1 else h
 
