@@ -102,11 +102,17 @@ def _ticket_sections(found: dict[str, list[Picture]]) -> Iterator[Section]:
         yield Section(name=name, title=title, about=about, pictures=found.get(name, ()), zoomable=name == "graph")
 
 
-def as_html(report: Report) -> str:
-    """The page."""
+def as_html(report: Report, *, live: str | None = None) -> str:
+    """The page; `live` names what it is made of when it is served, so that it can tell when there is more."""
     script, style = _asset("page.js"), _asset("page.css") + html.colour_rules()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
+    scripts = [script] if live is None else [script, _asset("live.js")]
+    allowed = " ".join(f"'sha256-{_digest(one)}'" for one in scripts)
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+    policy += "" if live is None else "; connect-src 'self'"
+    under_way = "" if live is None else _LIVE.format(live=text(live))
+    whole = (
+        "This page is whole: it loads nothing from anywhere." if live is None else "Served to this machine alone."
+    )
     links = "".join(f'<li><a href="#{part.name}">{text(part.title)}</a></li>' for part in report.sections)
     body = _sections(report.sections)
     notes = "".join(f"<li>{text(note)}</li>" for note in report.notes)
@@ -133,13 +139,13 @@ def as_html(report: Report) -> str:
 </header>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 <main id="main">
-{told}
+{under_way}{told}
 {body}
 </main>
 <footer><p class="soft">{report.runs:,} runs from {sources}. Made by fastglt {text(__version__)} on {made} UTC.
-This page is whole: it loads nothing from anywhere.</p></footer>
+{whole}</p></footer>
 <div id="tip" role="status" hidden></div>
-<script>{script}</script>
+{"".join(f"<script>{one}</script>" for one in scripts)}
 </body>
 </html>
 """
@@ -158,10 +164,22 @@ def _sections(sections: Sequence[Section]) -> str:
     return "".join(parts)
 
 
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
 def _asset(name: str) -> str:
     return (files("fastglt.pages") / "assets" / name).read_text(encoding="utf-8")
 
 
+_LIVE = """<section id="live" data-version="{live}"><h2>Under way</h2>
+<p id="live-told" role="status">Asking for progress …</p>
+<p class="tools"><button type="button" id="live-more" hidden>Show new results</button></p>
+<div class="scroll" tabindex="0" role="region" aria-label="Runs under way"><table id="live-runs" hidden>
+<caption>Runs that are not finished</caption><thead><tr><th scope="col">run</th><th scope="col">state</th>
+<th scope="col">phase</th><th scope="col">progress</th><th scope="col">validation, %</th>
+<th scope="col">seconds</th></tr></thead><tbody></tbody></table></div></section>
+"""
 _SPARSITY = (
     "Mean test scores over seeds; bands are one standard deviation. End of search is the network that the search "
     "leaves, retrained alone is the ticket trained from its initial weights."

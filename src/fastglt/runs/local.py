@@ -21,7 +21,7 @@ from fastglt.runs.engine import Outcome
 from fastglt.runs.folder_files import METRICS
 from fastglt.runs.plan import STOPPED, Run
 from fastglt.system.plugins import is_ours
-from fastglt.system.process import safe_path
+from fastglt.system.process import is_alive, safe_path
 from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import WARNING, safe, warn
 
@@ -164,21 +164,11 @@ def _remove_logs(logs: Path, name: str, *, all_of_them: bool) -> None:
     """Remove logs of commands that are no more: all, or the empty ones and those of runs that are finished."""
     for old in logs.glob(f"{name}-*.txt"):
         run, _, number = old.stem.rpartition("-")
-        if not number.isdecimal() or _is_alive(int(number)):
+        if not number.isdecimal() or is_alive(int(number)):
             continue
         with contextlib.suppress(FileNotFoundError):
             if all_of_them or not old.stat().st_size or (logs.parent / run / METRICS).exists():
                 old.unlink()
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True
 
 
 def _warnings(log: Path) -> list[str]:
