@@ -42,6 +42,7 @@ class Report:
     sentence: str
     note: str
     sections: list[Section]
+    picture: Picture | None = None  # of the sentence
     notes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     runs: int = 0
@@ -72,11 +73,16 @@ def report_of(material: Material, *, data_root: Path | None = None, dataset: str
     return Report(
         sentence=head.sentence,
         note=head.note,
+        picture=None if head.cell is None else next(figures.verdicts(_name(head.cell), [head.cell]), None),
         sections=[section for section in sections if section.pictures or section.tables],
         notes=notes,
         sources=material.sources,
         runs=len(material.rows),
     )
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell['dataset'] or 'a graph'} · {cell['model']}"
 
 
 def _study_sections(panels: Sequence[figures.Panel]) -> Iterator[Section]:
@@ -136,7 +142,7 @@ def as_html(report: Report, *, live: str | None = None) -> str:
 <h1>What was found</h1>
 <p class="lead">{text(report.sentence)}</p>
 <p class="soft">{text(report.note)}</p>
-</header>
+{"" if report.picture is None else html.figure(report.picture, 0)}</header>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 <main id="main">
 {under_way}{told}
