@@ -87,6 +87,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "deploy": {*_LEARNING, "tickets"},
     "serve": {"kernels", "tasks", "data", "deploy"},
     "pages": {*_LEARNING, "tickets", "analysis", "data", "report", "runs", "judge", "studies"},
+    "ui": {"pages", "runs", "serve"},
     "bench": {*_LEARNING, "tickets", "data", "deploy", "runs"},
 }
 EVERYBODYS = {"errors", "system"}

@@ -33,6 +33,7 @@ from fastglt.cli.commands import (
     show,
     transfer,
     tune,
+    ui,
 )
 from fastglt.cli.shared.help_text import as_lines
 from fastglt.cli.shared.torchrun import silent_helper
@@ -67,6 +68,7 @@ _add("runs", runs.runs, runs.EXAMPLES)
 _add("reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("report", report.report, report.EXAMPLES)
 _add("plot", plot.plot, plot.EXAMPLES)
+_add("ui", ui.ui, ui.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
