@@ -64,16 +64,28 @@ def project_strips(  # type: ignore[no-untyped-def]
 
 @njit(**_IN_ORDER)
 def project_strips_alone(  # type: ignore[no-untyped-def]
-    x_indptr, x_indices, x_values, strips, indptr, indices, values, heads, bias, columns, activation, dense, parts
+    x_indptr,
+    x_indices,
+    x_values,
+    strips,
+    indptr,
+    indices,
+    values,
+    heads,
+    bias,
+    columns,
+    activation,
+    dense,
+    shift,
+    out,
 ):
-    """`project_strips` by the calling thread, with one part."""
-    out = parts[0]
+    """`project_strips` by the calling thread, with the shift and without parts."""
     for i in range(out.shape[0]):
         for c in range(out.shape[1]):
-            out[i, c] = out.dtype.type(0)
+            out[i, c] = shift[c]
     for s in range(heads.shape[0]):
-        _multiply_strip(x_indptr, x_indices, x_values, strips[s], dense[0])
-        _add_strip(indptr, indices, values, heads[s], dense[0], bias[s], activation, columns[s], out)
+        _multiply_strip(x_indptr, x_indices, x_values, strips[s], dense)
+        _add_strip(indptr, indices, values, heads[s], dense, bias[s], activation, columns[s], out)
 
 
 @njit(**_ROW)

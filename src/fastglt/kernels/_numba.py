@@ -229,11 +229,15 @@ def projection(
     def in_strips(values: Tensor, rows: StoredRows) -> Tensor:
         more = rows.csr.num_entries * bias.numel()
         threads = 1 if work + more <= _ALONE else max(1, min(get_num_threads(), count))
-        loop = _frozen_loops.project_strips_alone if threads == 1 else _frozen_loops.project_strips
-        dense, parts = _scratch(kept, (threads, rows.csr.num_rows, width), (threads, csr.num_rows, outputs))
         factors, strips, given = _arrays(rows.values, rows.matrix.numbers, values)
-        before = (*rows.csr.arrays, factors, strips, *csr.arrays, given)
-        loop(*before, of_strips, added, columns, kind, dense, parts)
+        before = (*rows.csr.arrays, factors, strips, *csr.arrays, given, of_strips, added, columns, kind)
+        if threads == 1:
+            out = shift.new_empty(csr.num_rows, outputs)
+            (dense,) = _scratch(kept, (rows.csr.num_rows, width))
+            _frozen_loops.project_strips_alone(*before, dense, after, *_arrays(out))
+            return out
+        held, parts = _scratch(kept, (threads, rows.csr.num_rows, width), (threads, csr.num_rows, outputs))
+        _frozen_loops.project_strips(*before, held, parts)
         return torch.from_numpy(parts.sum(0)).add_(shift)
 
     def run(values: Tensor, product: Product) -> Tensor:
@@ -384,7 +388,13 @@ def _scratch(kept: threading.local, *shapes: tuple[int, ...]) -> "list[npt.NDArr
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:
-    return [tensor.detach().contiguous().numpy() for tensor in tensors]
+    """As compiled loops take them; a tensor that is so already is not asked twice, where an answer takes µs."""
+    return [
+        tensor.numpy()
+        if tensor.is_contiguous() and not tensor.requires_grad
+        else tensor.detach().contiguous().numpy()
+        for tensor in tensors
+    ]
 
 
 def _scalar(like: Tensor) -> Any:
