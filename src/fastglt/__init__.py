@@ -20,6 +20,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 if TYPE_CHECKING:
+    from fastglt.analysis.suspects import rank_edges
     from fastglt.deploy import Predictor, compile_ticket
     from fastglt.errors import FastGLTError, InputError, MachineError
     from fastglt.graphs.graph import Graph
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fastglt.registration import register
     from fastglt.studies.compare import Comparison, compare
     from fastglt.studies.extreme import ExtremeResult, extreme
+    from fastglt.suspects import EdgeRanking
     from fastglt.tasks import Metric, NodeTask, Task
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
@@ -45,6 +47,7 @@ _HOME = {
     "Backbone": "models",
     "Budget": "methods",
     "Comparison": "studies.compare",
+    "EdgeRanking": "suspects",
     "ExtremeResult": "studies.extreme",
     "FastGLTError": "errors",
     "Graph": "graphs",
@@ -65,6 +68,7 @@ _HOME = {
     "evaluate": "judge",
     "extreme": "studies.extreme",
     "find_ticket": "tickets.find",
+    "rank_edges": "analysis.suspects",
     "register": "registration",
     "set_threads": "kernels",
     "transfer_ticket": "tickets.transfer",
@@ -77,6 +81,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Backbone",
     "Budget",
     "Comparison",
+    "EdgeRanking",
     "ExtremeResult",
     "FastGLTError",
     "Graph",
@@ -98,6 +103,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "evaluate",
     "extreme",
     "find_ticket",
+    "rank_edges",
     "register",
     "set_threads",
     "transfer_ticket",

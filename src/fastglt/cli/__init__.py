@@ -31,6 +31,7 @@ from fastglt.cli.commands import (
     runs,
     serve,
     show,
+    suspects,
     transfer,
     tune,
 )
@@ -66,6 +67,7 @@ _add("reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("report", report.report, report.EXAMPLES)
 _add("plot", plot.plot, plot.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
+_add("suspects", suspects.suspects, suspects.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
 _add("predict", predict.predict, predict.EXAMPLES)

@@ -1,8 +1,8 @@
 """Edges that labelled nodes have too many of.
 
-Who poisons the training of a network does it where training looks: at labelled nodes. If the labelled ones were drawn
-without regard to their edges, a known share of all edges ends at them; what goes beyond it was probably added. No
-label is needed, only which nodes have one.
+Who poisons the training of a network does it where training looks: at labelled nodes. If the labelled ones were
+drawn without regard to their edges, a known share of all edges ends at them; what goes beyond it was probably
+added. No label is needed, only which nodes have one.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,11 @@ class Excess:
         ends = labelled[edges].sum(0)
         found = np.bincount(ends, minlength=3).astype(np.float64)
         share = labelled.mean()
-        expected = found[0] / max(1e-12, (1 - share) ** 2) * np.array([(1 - share) ** 2, 2 * share * (1 - share), share**2])
+        expected = (
+            found[0]
+            / max(1e-12, (1 - share) ** 2)
+            * np.array([(1 - share) ** 2, 2 * share * (1 - share), share**2])
+        )
         excess = np.maximum(found - expected, 0.0)
         degree = np.bincount(edges.ravel(), minlength=len(labelled))[~labelled]
         chance = np.sqrt(labelled.sum()) * (degree.std() if degree.size else 0.0)
@@ -54,4 +58,4 @@ class Excess:
 
 def tells(labelled: npt.NDArray[np.bool_]) -> bool:
     """Whether labelled nodes are few enough for the others to tell what is usual."""
-    return 0 < labelled.mean() <= MINORITY
+    return bool(0 < labelled.mean() <= MINORITY)

@@ -20,9 +20,7 @@ _AT_A_TIME = 1 << 18  # pairs
 
 def opinion(task: NodeClassification, kept: Tensor, *, epochs: int, seed: int) -> Tensor:
     """The class probabilities of all nodes, by a two-layer GCN trained along some of the edges (none: an MLP)."""
-    network = make(
-        "gcn", in_channels=task.x.num_features, hidden=WIDTH, out_channels=task.num_outputs, seed=seed
-    )
+    network = make("gcn", in_channels=task.x.num_features, hidden=WIDTH, out_channels=task.num_outputs, seed=seed)
     every = Masks.full(task.graph.num_edges, network.weight_shapes)
     masks = Masks(edges=Mask(kept), weights=every.weights)
     training = Training(network, task, RECIPE, seed=seed, masks=masks)
