@@ -20,7 +20,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 if TYPE_CHECKING:
+    from fastglt.analysis.attack import attack_edges
     from fastglt.analysis.suspects import rank_edges
+    from fastglt.attacks import Attack
     from fastglt.deploy import Predictor, compile_ticket
     from fastglt.errors import FastGLTError, InputError, MachineError
     from fastglt.graphs.graph import Graph
@@ -44,6 +46,7 @@ _HOME = {
     "GAT": "models",
     "GCN": "models",
     "GIN": "models",
+    "Attack": "attacks",
     "Backbone": "models",
     "Budget": "methods",
     "Comparison": "studies.compare",
@@ -63,6 +66,7 @@ _HOME = {
     "Task": "tasks",
     "Ticket": "tickets",
     "Verdict": "judge",
+    "attack_edges": "analysis.attack",
     "compare": "studies.compare",
     "compile_ticket": "deploy",
     "evaluate": "judge",
@@ -78,6 +82,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "GAT",
     "GCN",
     "GIN",
+    "Attack",
     "Backbone",
     "Budget",
     "Comparison",
@@ -98,6 +103,7 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Ticket",
     "Verdict",
     "__version__",
+    "attack_edges",
     "compare",
     "compile_ticket",
     "evaluate",
