@@ -37,16 +37,14 @@ def dense_outputs(network: GCN, x: torch.Tensor, adjacency: torch.Tensor) -> tor
     norm = scale[:, None] * with_loops * scale
     one, two = network.layer1, network.layer2
     hidden = (norm @ (x @ one.weight) + one.bias).relu()
-    return norm @ (hidden @ two.weight) + two.bias  # type: ignore[no-any-return]
+    return norm @ (hidden @ two.weight) + two.bias
 
 
 def test_the_surrogate_is_the_network_where_edges_are_whole() -> None:
     task = toy_task()
     network = GCN(task.x.num_features, 6, task.num_outputs, seed=1).eval()
     edges = task.graph.edges
-    found = Surrogate.of(network, task).outputs(  # type: ignore[arg-type]
-        Pattern.of(edges, task.graph.num_nodes), torch.ones(edges.shape[1])
-    )
+    found = Surrogate.of(network, task).outputs(Pattern.of(edges, task.graph.num_nodes), torch.ones(edges.shape[1]))
     with torch.no_grad():
         torch.testing.assert_close(found, network(task.x, task.graph, None, None))
 

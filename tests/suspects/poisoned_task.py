@@ -1,6 +1,7 @@
 """A small graph of three classes to which edges were added, at labelled nodes or anywhere."""
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from fastglt.data import load
@@ -9,7 +10,9 @@ from fastglt.tasks import NodeClassification
 RECIPE = "synthetic:nodes=400,edges=1500,features=48,classes=3,homophily=0.9"
 
 
-def poisoned(added: int = 60, *, at_labelled: bool = True, seed: int = 0) -> tuple[NodeClassification, np.ndarray]:  # type: ignore[type-arg]
+def poisoned(
+    added: int = 60, *, at_labelled: bool = True, seed: int = 0
+) -> tuple[NodeClassification, npt.NDArray[np.bool_]]:
     """The task, and which of its edges were added: between classes, with a labelled end if asked for."""
     tensors = dict(load(RECIPE).tensors)
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import torch
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.suspects import evidence
-from fastglt.suspects.evidence import Surroundings, row_dots, unit_rows
+from fastglt.suspects.evidence import Numbers, Surroundings, row_dots, unit_rows
 from tests.helpers import both_ways
 
 PAIRS = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
@@ -28,9 +28,9 @@ def reference(around: Surroundings, i: int, j: int, *, linked: bool) -> tuple[fl
         links[i, j] = links[j, i] = 0
     sums = links @ rows
 
-    def cosine(a: object, b: object) -> float:
-        length = np.linalg.norm(a) * np.linalg.norm(b)  # type: ignore[arg-type]
-        return float(np.dot(a, b) / length) if length else 0.0  # type: ignore[arg-type]
+    def cosine(a: Numbers, b: Numbers) -> float:
+        length = np.linalg.norm(a) * np.linalg.norm(b)
+        return float(np.dot(a, b) / length) if length else 0.0
 
     return cosine(rows[i], rows[j]), (cosine(rows[i], sums[j]) + cosine(rows[j], sums[i])) / 2, common
 
@@ -55,5 +55,5 @@ def test_parts_of_the_work_do_not_matter(around: Surroundings, monkeypatch: pyte
 def test_features_that_are_no_words_are_standardised() -> None:
     x = torch.tensor([[1.0, 101.0], [3.0, 99.0], [2.0, 100.0]])
     rows = unit_rows(Features(x)).toarray()
-    half = 2**-0.5
-    np.testing.assert_allclose(rows, [[-half, half], [half, -half], [0, 0]], atol=1e-9)
+    half = float(np.sqrt(0.5))
+    np.testing.assert_allclose(rows, np.array([[-half, half], [half, -half], [0.0, 0.0]]), atol=1e-9)

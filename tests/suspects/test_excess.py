@@ -1,13 +1,15 @@
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fastglt.suspects.excess import FLOOR, Excess, tells
+from fastglt.tasks import NodeClassification
 from tests.suspects.poisoned_task import poisoned
 
 
-def labelled_nodes(task: object) -> np.ndarray:  # type: ignore[type-arg]
-    labelled = np.zeros(task.graph.num_nodes, dtype=bool)  # type: ignore[attr-defined]
-    labelled[task.train.numpy()] = True  # type: ignore[attr-defined]
+def labelled_nodes(task: NodeClassification) -> npt.NDArray[np.bool_]:
+    labelled = np.zeros(task.graph.num_nodes, dtype=np.bool_)
+    labelled[task.train.numpy()] = True
     return labelled
 
 
@@ -30,4 +32,4 @@ def test_nobody_looks_if_told_so_or_if_most_nodes_are_labelled() -> None:
     labelled = labelled_nodes(task)
     assert Excess.of(task.graph.edges.numpy(), labelled, look=False).excess.tolist() == [0, 0, 0]
     assert not tells(~labelled)
-    assert not tells(np.zeros(5, dtype=bool))
+    assert not tells(np.zeros(5, dtype=np.bool_))

@@ -1,6 +1,8 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
@@ -10,17 +12,20 @@ from fastglt.suspects import rank_task_edges, ranking
 from fastglt.suspects.learning import learn
 from fastglt.suspects.opinions import likelihood, with_labels
 from fastglt.suspects.reasons import reasons
+from fastglt.tasks import NodeClassification
 from tests.helpers import toy_task
 from tests.suspects.poisoned_task import poisoned
 
+Case = tuple[NodeClassification, npt.NDArray[np.bool_], ranking.EdgeRanking]
+
 
 @pytest.fixture(scope="module")
-def case() -> tuple[object, np.ndarray, ranking.EdgeRanking]:  # type: ignore[type-arg]
+def case() -> Case:
     task, added = poisoned(120)
     return task, added, rank_task_edges(task, epochs=25)
 
 
-def test_added_edges_come_first_and_are_counted(case: tuple) -> None:  # type: ignore[type-arg]
+def test_added_edges_come_first_and_are_counted(case: Case) -> None:
     _, added, found = case
     assert roc_auc_score(added, found.suspicion) > 0.9
     assert added[found.worst(int(added.sum())).numpy()].mean() > 0.6
@@ -30,7 +35,7 @@ def test_added_edges_come_first_and_are_counted(case: tuple) -> None:  # type: i
     assert int(found.worst().sum()) == found.count
 
 
-def test_test_labels_are_not_looked_at(case: tuple) -> None:  # type: ignore[type-arg]
+def test_test_labels_are_not_looked_at(case: Case) -> None:
     task, _, found = case
     y = task.y.clone()
     y[task.test] = (y[task.test] + 1) % 3
@@ -38,7 +43,7 @@ def test_test_labels_are_not_looked_at(case: tuple) -> None:  # type: ignore[typ
     assert torch.equal(again.suspicion, found.suspicion)
 
 
-def test_reasons_are_what_speaks_against_an_edge(case: tuple) -> None:  # type: ignore[type-arg]
+def test_reasons_are_what_speaks_against_an_edge(case: Case) -> None:
     _, _, found = case
     worst = int(found.order[0])
     assert any("labelled end" in reason for reason in reasons(found, worst))
@@ -46,14 +51,14 @@ def test_reasons_are_what_speaks_against_an_edge(case: tuple) -> None:  # type: 
     assert len(reasons(found, best)) < len(reasons(found, worst))
 
 
-def test_the_last_ranking_is_remembered_and_another_seed_is_another(case: tuple) -> None:  # type: ignore[type-arg]
+def test_the_last_ranking_is_remembered_and_another_seed_is_another(case: Case) -> None:
     task, _, _ = case
     once = rank_task_edges(task, epochs=5, rounds=1)
     assert rank_task_edges(task, epochs=5, rounds=1) is once
     assert not torch.equal(rank_task_edges(task, epochs=5, rounds=1, seed=1).suspicion, once.suspicion)
 
 
-def test_somebodys_predictions_stand_for_networks_along_edges(case: tuple) -> None:  # type: ignore[type-arg]
+def test_somebodys_predictions_stand_for_networks_along_edges(case: Case) -> None:
     task, added, _ = case
     true = torch.nn.functional.one_hot(task.y, 3).float()
     told = rank_task_edges(task, epochs=5, excess=False, shares=true)
@@ -79,13 +84,13 @@ def test_likelihood_by_hand() -> None:
 
 def test_training_nodes_have_their_labels() -> None:
     task = toy_task()
-    known = with_labels(torch.full((task.graph.num_nodes, task.num_outputs), 0.5), task)  # type: ignore[arg-type]
+    known = with_labels(torch.full((task.graph.num_nodes, task.num_outputs), 0.5), task)
     train = task.train.numpy()
     np.testing.assert_array_equal(known[train].argmax(1), task.y[task.train].numpy())
     assert set(known[train].ravel()) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"rounds": 0}, {"seed": -1}, {"epochs": 1.5}])
-def test_bad_numbers_are_refused(wrong: dict[str, int]) -> None:
+def test_bad_numbers_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         rank_task_edges(toy_task(), **wrong)

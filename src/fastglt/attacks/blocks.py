@@ -191,7 +191,7 @@ class _Search:
             if lacking <= 0:
                 break
             ends = torch.from_numpy(self._rng.integers(0, self._nodes, (2, lacking + lacking // 8 + 8)))
-            drawn = _keys(ends[:, ends[0] != ends[1]], self._nodes).unique()
+            drawn = torch.from_numpy(np.unique(_keys(ends[:, ends[0] != ends[1]], self._nodes).numpy()))
             fresh = drawn[~torch.isin(drawn, self._block)]
             self._block = torch.cat(
                 [self._block, fresh[torch.from_numpy(self._rng.permutation(len(fresh)))][:lacking]]
