@@ -99,9 +99,8 @@ def rank_task_edges(
         say(f"round {number + 1} of {rounds}: along {checked.graph.num_edges - found.count:,} edges")
         seeing = _mean_opinion(checked, ~found.worst(), epochs, derive(seed, "seeing", number))
         found = judge.rank((blind + seeing) / 2)
-    if not checked.graph.is_large:
-        _remembered.clear()
-        _remembered[key] = found
+    _remembered.clear()
+    _remembered[key] = found
     return found
 
 
