@@ -14,6 +14,7 @@ from rich.console import Console
 
 from fastglt import __version__
 from fastglt.cli.commands import (
+    attack,
     bench,
     compare,
     data,
@@ -31,6 +32,7 @@ from fastglt.cli.commands import (
     runs,
     serve,
     show,
+    suspects,
     transfer,
     tune,
     ui,
@@ -70,6 +72,8 @@ _add("report", report.report, report.EXAMPLES)
 _add("plot", plot.plot, plot.EXAMPLES)
 _add("ui", ui.ui, ui.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
+_add("suspects", suspects.suspects, suspects.EXAMPLES)
+_add("attack", attack.attack, attack.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
 _add("predict", predict.predict, predict.EXAMPLES)
