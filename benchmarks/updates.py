@@ -3,12 +3,12 @@
     FASTGLT_DATA=… python benchmarks/updates.py --datasets coauthor-physics ogbn-arxiv
 
 Nodes arrive in an order: of ogbn-arxiv by the papers' years, of Coauthor Physics, which has none, training and
-validation nodes first and then the others as a seed draws them. A node brings its edges to those that are there. The
-search is on the first nodes, which have 80 % of the edges among themselves; ten updates follow, of 2 % of the edges
-each. After each update three tickets are scored on the test nodes that have arrived: the updated one, one whose
-weights stay through all updates, and one that is searched for afresh. Processor seconds are of the search, and of the
-update alone, on graphs that were prepared anew for each of them. Every finished step is in --out, with its tickets in
---work, so the same command goes on after an interruption.
+validation nodes first and then the others as a seed draws them. A node brings its edges to those that are there.
+The search is on the first nodes, which have 80 % of the edges among themselves; ten updates follow, of 2 % of the
+edges each. After each update three tickets are scored on the test nodes that have arrived: the updated one, one
+whose weights stay through all updates, and one that is searched for afresh. Processor seconds are of the search, and
+of the update alone, on graphs that were prepared anew for each of them. Every finished step is in --out, with its
+tickets in --work, so the same command goes on after an interruption.
 """
 
 import argparse
@@ -117,7 +117,11 @@ def step(growth: Growth, number: int, tickets: dict[str, Ticket], settings: dict
     after = growth.task(number)
     fresh, row["fresh_seconds"] = search(after, settings["budget"], seed)
     row["fresh_test"], row["fresh_val"] = fresh.scores["search_test"], fresh.scores["search_val"]
-    row |= {"nodes": after.graph.num_nodes, "edges": after.graph.num_edges, "kept": made["updated"].masks.edges.count}
+    row |= {
+        "nodes": after.graph.num_nodes,
+        "edges": after.graph.num_edges,
+        "kept": made["updated"].masks.edges.count,
+    }
     assert fresh.masks.edges.count == row["kept"], "the same sparsity, exactly"
     return made, row
 

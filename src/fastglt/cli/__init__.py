@@ -33,6 +33,7 @@ from fastglt.cli.commands import (
     show,
     transfer,
     tune,
+    update,
 )
 from fastglt.cli.shared.help_text import as_lines
 from fastglt.errors import FastGLTError
@@ -68,6 +69,7 @@ _add("plot", plot.plot, plot.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
+_add("update", update.update, update.EXAMPLES)
 _add("predict", predict.predict, predict.EXAMPLES)
 _add("export", export.export, export.EXAMPLES)
 _add("serve", serve.serve, serve.EXAMPLES)

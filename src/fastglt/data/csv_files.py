@@ -38,9 +38,9 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
         raise InputError(f"{edges}: no such file; check the path")
     if not nodes.is_file():
         raise InputError(f"{nodes}: no such file; put the nodes there, or name both files as edges.csv+nodes.csv")
-    with table(nodes) as (header, rows):
+    with open_table(nodes) as (header, rows):
         table = _read_nodes(nodes, header, rows)
-    with table(edges) as (header, rows):
+    with open_table(edges) as (header, rows):
         source, target, weights = read_edges(edges, header, rows, table.numbers, nodes)
     labels, classes = _classes(table.labels)
     return FileGraph(
@@ -55,7 +55,7 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
 
 
 @contextmanager
-def table(path: Path) -> Iterator[tuple[list[str], Rows]]:
+def open_table(path: Path) -> Iterator[tuple[list[str], Rows]]:
     """The header and the rows that are not blank, with anything unreadable turned into our error."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
