@@ -6,8 +6,8 @@ Nodes arrive in an order: of ogbn-arxiv by the papers' years, of Coauthor Physic
 validation nodes first and then the others as a seed draws them. A node brings its edges to those that are there.
 The search is on the first nodes, which have 80 % of the edges among themselves; ten updates follow, of 2 % of the
 edges each. After each update three tickets are scored on the test nodes that have arrived: the updated one, one
-whose weights stay through all updates, and one that is searched for afresh. Processor seconds are of the search, and
-of the update alone, on graphs that were prepared anew for each of them. Every finished step is in --out, with its
+whose weights stay through all updates, and one that is searched for afresh. Processor seconds are of the search,
+and of the update alone, on graphs that were prepared anew for each of them. Every finished step is in --out, with its
 tickets in --work, so the same command goes on after an interruption.
 """
 
@@ -39,7 +39,7 @@ from fastglt.tickets.update import update
 FIRST, STEP, UPDATES = 0.80, 0.02, 10
 SETTINGS: dict[str, dict[str, Any]] = {  # budgets that fit: Physics has the usual one, ogbn-arxiv half of it
     "coauthor-physics": {"budget": Budget(lr=0.01), "epochs": 10},
-    "ogbn-arxiv": {"budget": Budget(oneshot_epochs=20, denoise_epochs=180, interval=20, lr=0.01), "epochs": 5},
+    "ogbn-arxiv": {"budget": Budget(oneshot_epochs=20, denoise_epochs=180, interval=20, lr=0.01), "epochs": 3},
 }
 TARGETS = Targets(graph_sparsity=0.3, weight_sparsity=0.9)
 
