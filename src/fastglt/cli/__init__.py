@@ -21,6 +21,7 @@ from fastglt.cli.commands import (
     evaluate,
     export,
     extreme,
+    federated,
     find,
     methods,
     models,
@@ -69,6 +70,7 @@ _add("plot", plot.plot, plot.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
+_add("federated", federated.federated, federated.EXAMPLES)
 _add("update", update.update, update.EXAMPLES)
 _add("predict", predict.predict, predict.EXAMPLES)
 _add("export", export.export, export.EXAMPLES)

@@ -25,9 +25,7 @@ def strength(weights: Tensor, moved: Tensor) -> Tensor:
     return (weights * moved).abs()
 
 
-def agree(
-    how: str, weights: Tensor, moved: Tensor, steps: Sequence[Tensor], *, sparsity: float, seed: int
-) -> Mask:
+def agree(how: str, weights: Tensor, moved: Tensor, steps: Sequence[Tensor], *, sparsity: float, seed: int) -> Mask:
     """The common mask, from the weights, what all have moved on average, and each client's last step.
 
     With `server` the strongest weights by the average stay, with `vote` those that most clients would keep, the

@@ -46,7 +46,9 @@ class InProcess:
     """Clients as objects: the same bytes as over a network, without one."""
 
     members: Mapping[int, Client]
-    faults: Mapping[tuple[int, int], Callable[[bytes], bytes | None]] = field(default_factory=dict)  # (round, client)
+    faults: Mapping[tuple[int, int], Callable[[bytes], bytes | None]] = field(
+        default_factory=dict
+    )  # (round, client)
 
     def clients(self) -> list[int]:
         """All of them."""
