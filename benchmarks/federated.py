@@ -2,10 +2,11 @@
 
     FASTGLT_DATA=… python benchmarks/federated.py --datasets cora pubmed coauthor-physics
 
-Ten clients, parts by METIS and at random, three seeds, a GCN with 64 hidden units, 100 rounds. *ticket*: 95 % of the
-weights go after two dense rounds. *dense*: the same with all weights. *fedavg*: dense, clients with Adam, weights
-averaged. *alone*: each client with its own part only. *killed*: a ticket whose client 3 is gone after round 30.
-Messages are the very bytes that Flower would carry. Every finished run is in --out, so the same command goes on.
+Ten clients, parts by METIS and at random, three seeds, a GCN with 64 hidden units, 100 rounds. *ticket*: 95 % of
+the weights go after two dense rounds. *dense*: the same with all weights. *fedavg*: dense, clients with Adam,
+weights averaged. *alone*: each client with its own part only. *killed*: a ticket whose client 3 is gone after round
+30. Messages are the very bytes that Flower would carry. Every finished run is in --out, so the same
+command goes on.
 """
 
 import argparse

@@ -7,8 +7,8 @@ validation nodes first and then the others as a seed draws them. A node brings i
 The search is on the first nodes, which have 80 % of the edges among themselves; ten updates follow, of 2 % of the
 edges each. After each update three tickets are scored on the test nodes that have arrived: the updated one, one
 whose weights stay through all updates, and one that is searched for afresh. Processor seconds are of the search,
-and of the update alone, on graphs that were prepared anew for each of them. Every finished step is in --out, with its
-tickets in --work, so the same command goes on after an interruption.
+and of the update alone, on graphs that were prepared anew for each of them. Every finished step is in --out, with
+its tickets in --work, so the same command goes on after an interruption.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Federations in one process: a dense round is a step on all parts, tickets travel small, bad answers are left out."""
+"""Federations in one process: tickets travel small, are ordinary ones, and bad answers are left out."""
 
 import math
 from collections.abc import Callable

@@ -72,7 +72,7 @@ class Client:
         return self._training
 
     def _train(self, training: Training, number: int) -> None:
-        """Some epochs with a fresh optimiser; weight decay is scaled by the share of weights that stay, as always."""
+        """Some epochs with a fresh optimiser; weight decay is scaled by the share of weights that stay."""
         share = 1 - training.masks.weight_sparsity
         training.begin_stage("local", weight_decay=self.plan.weight_decay * share)
         if self.plan.server == "adam":

@@ -1,7 +1,7 @@
 """Flower carries the messages: a ServerApp that runs the rounds, a ClientApp that answers. Both are thin.
 
-The server's bytes are the one value of a `ConfigRecord`, and so are the clients'. A ClientApp may be a process of its
-own for each message, so the mask that a client was sent is kept in Flower's state of its node.
+The server's bytes are the one value of a `ConfigRecord`, and so are the clients'. A ClientApp may be a process of
+its own for each message, so the mask that a client was sent is kept in Flower's state of its node.
 """
 
 import json

@@ -92,7 +92,7 @@ class Loopback:
                 for number, address in enumerate(rest)
             ]
             self._submit(place, control, start)
-            return self._follow(nodes, after_round, dict((done, client) for client, done in killed))
+            return self._follow(nodes, after_round, {done: client for client, done in killed})
 
     def _submit(self, place: Path, control: str, start: "_Starter") -> None:
         """Hand our app to the SuperLink."""
