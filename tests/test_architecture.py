@@ -84,6 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tickets": {*_LEARNING, "report"},
     "analysis": {*_LEARNING, "attacks", "tickets"},
     "runs": {*_LEARNING, "tickets", "analysis", "data", "report"},
+    "federated": {*_LEARNING, "tickets", "data"},
     "judge": {*_LEARNING, "tickets", "report", "runs"},
     "studies": {*_LEARNING, "tickets", "analysis", "report", "runs", "judge", "data", "deploy", "bench"},
     "deploy": {*_LEARNING, "tickets"},

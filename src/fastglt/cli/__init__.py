@@ -22,6 +22,7 @@ from fastglt.cli.commands import (
     evaluate,
     export,
     extreme,
+    federated,
     find,
     methods,
     models,
@@ -36,6 +37,7 @@ from fastglt.cli.commands import (
     transfer,
     tune,
     ui,
+    update,
 )
 from fastglt.cli.shared.help_text import as_lines
 from fastglt.cli.shared.torchrun import silent_helper
@@ -76,6 +78,8 @@ _add("suspects", suspects.suspects, suspects.EXAMPLES)
 _add("attack", attack.attack, attack.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
+_add("federated", federated.federated, federated.EXAMPLES)
+_add("update", update.update, update.EXAMPLES)
 _add("predict", predict.predict, predict.EXAMPLES)
 _add("export", export.export, export.EXAMPLES)
 _add("serve", serve.serve, serve.EXAMPLES)
