@@ -8,7 +8,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS := $(VENV)/.docs-installed
 
-.PHONY: help demo test coverage federated federated-tests fuzz kills lint docs clean
+.PHONY: help demo test coverage federated federated-tests fuzz kills lint style types tests docs clean
+
+# Tests import the same modules in many processes: compiled once, they are there for all. Threads that wait leave
+# the core to others.
+unexport PYTHONDONTWRITEBYTECODE
+export OMP_WAIT_POLICY := passive
 
 help:
 	@echo "make demo    find a graph lottery ticket on the bundled digits graph"
@@ -25,8 +30,12 @@ demo: $(STAMP)
 	@rm -rf runs/demo
 	$(BIN)/fastglt find --out runs/demo
 
-# Style and types are checked with the pinned versions alone: older packages describe their types otherwise.
-test: $(if $(filter constraints.txt,$(CONSTRAINTS)),lint,$(STAMP))
+# Types are checked while the tests run; whichever fails, `make test` fails. Style and types are checked with the
+# pinned versions alone: older packages describe their types otherwise.
+test: $(if $(filter constraints.txt,$(CONSTRAINTS)),style,$(STAMP))
+	+$(MAKE) --no-print-directory --jobs 2 $(if $(filter constraints.txt,$(CONSTRAINTS)),types) tests
+
+tests: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 coverage: $(STAMP)
@@ -46,9 +55,13 @@ kills: $(STAMP)
 	$(BIN)/python -m tests.kills
 	FASTGLT_LIMITS=12 $(BIN)/python -m pytest -q tests/cli/test_low_memory.py
 
-lint: $(STAMP)
+lint: style types
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)
 	$(BIN)/mypy
 
 docs: $(DOCS)
