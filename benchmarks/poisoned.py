@@ -180,12 +180,15 @@ def plan(given: argparse.Namespace) -> list[tuple[str, str, int, Job]]:
     meta = [f"poisoned:{graph}" + (f",meta={rate:g}" if rate else "") for rate in RATES for graph in GRAPHS]
     nettack = [f"poisoned:{graph},nettack={changes}" for changes in CHANGES for graph in GRAPHS]
     runs, few, targeted = range(given.runs), range(given.ticket_runs), range(given.nettack_runs)
-    parts = [  # clean and worst first
+    parts = [  # clean and worst first; a little of everything before all of something
+        (meta[:4], EVERY, runs[:4]),
+        (meta[2:4], TICKETS, few[:2]),
+        (meta[4:], EVERY, runs[:2]),
+        (nettack[:6], TARGETED, targeted[:1]),
         (meta[:4], EVERY, runs),
-        (meta[2:4], TICKETS, few),
-        (meta[4:], EVERY, runs[:3]),
+        (meta[:4], TICKETS, few),
+        (meta[4:], EVERY, runs),
         (nettack, TARGETED, targeted),
-        (meta[4:], EVERY, runs[3:]),
         (meta, TICKETS, few),
         (meta[:4], WIDE_TICKETS, range(given.wide_runs)),
     ]

@@ -205,8 +205,8 @@ class _Search:
 def project(change: Tensor, budget: int) -> Tensor:
     """The nearest changes in [0, 1] whose sum is the budget at most.
 
-    >>> project(torch.tensor([0.9, 0.7, -1.0]), 1).tolist()
-    [0.6000000238418579, 0.3999999761581421, 0.0]
+    >>> [round(value, 4) for value in project(torch.tensor([0.9, 0.7, -1.0]), 1).tolist()]
+    [0.6, 0.4, 0.0]
     """
     if float(change.clamp(0, 1).sum()) <= budget:
         return change.clamp(0, 1)
