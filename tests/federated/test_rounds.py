@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -20,11 +21,11 @@ from fastglt.system.container import read_meta, read_tensors, to_bytes
 from tests.helpers import toy_task
 from tests.toy_data import toy_data
 
-SHORT = {"clients": 3, "parts": "random", "rounds": 6, "warmup": 2, "weight_sparsity": 0.8}
+SHORT: dict[str, Any] = {"clients": 3, "parts": "random", "rounds": 6, "warmup": 2, "weight_sparsity": 0.8}
 
 
-def federation(**plan: object) -> Federation:
-    return Federation(task=toy_task(), network=GCN(12, 8, 3), plan=Plan(**{**SHORT, **plan}))  # type: ignore[arg-type]
+def federation(**plan: Any) -> Federation:
+    return Federation(task=toy_task(), network=GCN(12, 8, 3), plan=Plan(**{**SHORT, **plan}))
 
 
 def test_parts_have_every_node_once_and_no_edge_between_them() -> None:
@@ -45,7 +46,7 @@ def test_parts_have_every_node_once_and_no_edge_between_them() -> None:
 
 
 def test_a_message_is_its_kept_weights_and_the_mask_is_sent_once() -> None:
-    server = Server(network=GCN(12, 8, 3), plan=Plan(**SHORT))  # type: ignore[arg-type]
+    server = Server(network=GCN(12, 8, 3), plan=Plan(**SHORT))
     layout = server.layout
     assert (layout.prunable_size, layout.length(None)) == (120, 131)
     mask = Mask(torch.arange(120) % 5 == 0)
@@ -77,13 +78,13 @@ def test_a_dense_average_of_one_client_is_its_own_training_and_of_equals_is_thei
 
 
 def test_weights_are_averaged_by_training_nodes() -> None:
-    server = Server(network=GCN(12, 8, 3), plan=Plan(**{**SHORT, "server": "average"}))  # type: ignore[arg-type]
+    server = Server(network=GCN(12, 8, 3), plan=Plan(**{**SHORT, "server": "average"}))
     orders = server.orders([0, 1, 2])
-    told = {"round": 1, "mask_digest": "dense"}
+    told: dict[str, Any] = {"round": 1, "mask_digest": "dense"}
     replies = {
-        0: Reply(client=0, train_nodes=1, values=torch.zeros(131), **told).write(),  # type: ignore[arg-type]
-        1: Reply(client=1, train_nodes=3, values=torch.ones(131), **told).write(),  # type: ignore[arg-type]
-        2: Reply(client=2, **told).write(),  # type: ignore[arg-type]
+        0: Reply(client=0, train_nodes=1, values=torch.zeros(131), **told).write(),
+        1: Reply(client=1, train_nodes=3, values=torch.ones(131), **told).write(),
+        2: Reply(client=2, **told).write(),
     }
     done = server.take(orders, replies)
     assert done.left_out == {}
@@ -209,13 +210,14 @@ def test_clients_alone_are_trained_without_the_others() -> None:
 
 
 def test_plans_that_make_no_sense_are_refused() -> None:
-    for wrong, message in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"warmup": 0}, "warmup must be at least 1 and less than the 100 rounds"),
         ({"parts": "kmeans"}, "unknown parts"),
         ({"agreement": "none"}, "unknown agreement"),
         ({"clients": 0}, "clients must be at least 1"),
         ({"weight_sparsity": 1.0}, r"weight_sparsity must lie in \[0, 1\)"),
-    ):
+    )
+    for wrong, message in cases:
         with pytest.raises(InputError, match=message):
-            Plan(**wrong)  # type: ignore[arg-type]
+            Plan(**wrong)
     assert Layout.of(GCN(12, 8, 3)).length(None) == 131

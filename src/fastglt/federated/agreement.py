@@ -1,8 +1,8 @@
 """How server and clients come to one mask, from the weights that the last warm-up round has brought.
 
 A weight is strong if it is large and clients have moved it far: |θ|·|Δ|, which is what a soft mask at 1 would feel
-of their loss (its gradient is θ times the weight's). What no client's data moves goes first. Each client's own mask is
-computed from the weights that it has sent anyway, so that no agreement costs a message more.
+of their loss (its gradient is θ times the weight's). What no client's data moves goes first. Each client's own
+mask is computed from the weights that it has sent anyway, so that no agreement costs a message more.
 """
 
 from collections.abc import Sequence

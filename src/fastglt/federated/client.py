@@ -29,6 +29,7 @@ class Client:
     plan: Plan
     mask: Mask | None = None
     _training: Training | None = field(default=None, repr=False)
+    _under: str = ""  # the digest of the mask that this training has
 
     def answer(self, content: bytes) -> bytes:
         """Do what the server asks for."""

@@ -30,13 +30,11 @@ def _content(payload: bytes) -> RecordDict:
     return RecordDict({KEY: ConfigRecord({PAYLOAD: payload})})
 
 
-@client_app.query()
 def who(message: Message, context: Context) -> Message:
     """Which client this node is."""
     return Message(_content(str(context.node_config["partition-id"]).encode()), reply_to=message)
 
 
-@client_app.train()
 def answer(message: Message, context: Context) -> Message:
     """Score, train and send back."""
     import torch
@@ -96,7 +94,6 @@ class FlowerCarrier:
         return found
 
 
-@server_app.main()
 def serve(grid: Grid, context: Context) -> None:
     """All rounds; the ticket and what each round has cost are left in the folder that the run's config names."""
     config, out = context.run_config, Path(str(context.run_config["out"]))
@@ -114,3 +111,8 @@ def serve(grid: Grid, context: Context) -> None:
     except Exception as error:
         write_atomically(out / FAILED, f"{type(error).__name__}: {error}".encode())
         raise
+
+
+client_app.query()(who)
+client_app.train()(answer)
+server_app.main()(serve)

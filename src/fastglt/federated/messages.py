@@ -2,7 +2,8 @@
 
 A message is a safetensors file in memory. `values` has the kept weights of all prunable matrices, then all that is
 not pruned (biases), as one vector of float32 in the order of the network's state. `mask` has a bit for each
-prunable weight. What comes from the other side may be anything: `Reply.read` raises a ValueError for what it cannot use.
+prunable weight. What comes from the other side may be anything: `Reply.read` raises a ValueError for what it
+cannot use.
 """
 
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ def _metis(graph: Graph, clients: int, seed: int) -> Tensor:
     except ImportError:
         remedy = "run pip install 'fastglt[federated]', or take --parts random"
         raise MachineError(f"parts by METIS need pymetis; {remedy}") from None
-    pairs = torch.cat([graph.edges, graph.edges.flip(0)], dim=1).cpu().unique(dim=1).numpy()  # sorted
+    pairs = np.unique(np.hstack([graph.edges.cpu().numpy(), graph.edges.flip(0).cpu().numpy()]), axis=1)  # sorted
     starts = np.searchsorted(pairs[0], np.arange(graph.num_nodes + 1))
     adjacency = pymetis.CSRAdjacency(starts.astype(np.int32), pairs[1].astype(np.int32))
     options = pymetis.Options(seed=derive(seed, "metis") % 2**31)

@@ -107,11 +107,11 @@ def federated(
     """Train a ticket over clients that each hold a part of a graph; only kept weights travel.
 
     A few warm-up rounds send all weights. Then server and clients agree on one mask, it is sent once, a bit for
-    each weight, and from there on the kept weights alone go to and fro. A client that does not answer, or sends NaN, a
-    wrong shape or another mask, is left out of the round and named. The round that is best on the clients'
-    validation nodes gives the ticket, an ordinary one of the whole graph with all its edges. Edges between parts
-    are nobody's while it is trained. Told are bytes up and down, the score of each client on its own part and that
-    on the whole graph.
+    each weight, and from there on the kept weights alone go to and fro. A client that does not answer, or
+    sends NaN, a wrong shape or another mask, is left out of the round and named. The round that is best on
+    the clients' validation nodes gives the ticket, an ordinary one of the whole graph with all its edges.
+    Edges between parts are nobody's while it is trained. Told are bytes up and down, the score of each
+    client on its own part and that on the whole graph.
     """
     from fastglt.federated.job import Job
     from fastglt.federated.plan import Plan
