@@ -14,8 +14,8 @@ def random_graph(
     *, directed: bool = False, loops: bool = False, twice: bool = False, valued: bool = False
 ) -> Graph:
     ends = torch.randint(40, (2, 120), generator=torch.Generator().manual_seed(3))
-    ends = ends[:, ends[0] != ends[1]].unique(dim=1)
-    index = ends if directed else torch.cat([ends, ends.flip(0)], dim=1).unique(dim=1)
+    ends = torch.unique(ends[:, ends[0] != ends[1]], dim=1)
+    index = ends if directed else torch.unique(torch.cat([ends, ends.flip(0)], dim=1), dim=1)
     if loops:
         index = torch.cat([index[:, :9], torch.tensor([[3, 7], [3, 7]]), index[:, 9:]], dim=1)
     if twice:

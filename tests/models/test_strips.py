@@ -31,7 +31,7 @@ BACKBONES: list[tuple[str, dict[str, Any]]] = [
 def graph(*, directed: bool) -> Graph:
     ends = torch.randint(60, (2, 150), generator=torch.Generator().manual_seed(0))
     index = ends if directed else torch.cat([ends, ends.flip(0)], dim=1)
-    index = index.unique(dim=1)
+    index = torch.unique(index, dim=1)
     attr = torch.stack([index.sum(0).sin(), index.sum(0).cos()], 1)
     return Graph.from_edge_index(index, 60, directed=directed, edge_attr=attr)
 

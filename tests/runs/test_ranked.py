@@ -17,7 +17,6 @@ from fastglt.runs.experiment import Experiment
 from fastglt.runs.ranked import RankedJournal, check_ranks
 from fastglt.runs.run_folder import RunFolder
 from fastglt.system.ranks import World, world
-from fastglt.tickets.ticket_file import load
 
 DATASET, EPOCHS = "synthetic:nodes=120,edges=400,features=8", {"oneshot_epochs": 4, "denoise_epochs": 26}
 BY_PARTS = {"parts": 6, "parts_per_step": 2, "shares": 2}
@@ -79,12 +78,8 @@ def test_two_processes_one_of_them_killed_and_one_that_goes_on(tmp_path: Path) -
         with folder.open() as finished:
             assert finished is None
             prepared.run(folder)
-    one, two = (load(tmp_path / name / "ticket.safetensors") for name in ("run", "undisturbed"))
-    assert one.masks == two.masks
-    assert one.scores == two.scores
-    assert all(torch.equal(value, two.weights[name]) for name, value in one.weights.items())
-    assert one.soft_edge_mask is not None
-    assert torch.equal(one.soft_edge_mask, two.soft_edge_mask)
+    disturbed, whole = ((tmp_path / name / "ticket.safetensors").read_bytes() for name in ("run", "undisturbed"))
+    assert disturbed == whole
 
 
 class TestAlone:

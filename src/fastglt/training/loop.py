@@ -345,7 +345,7 @@ class Training:
                     f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})"
                 )
         device = self.task.device
-        if masks.edges != self.masks.edges:
+        if masks.edges.of_size(self.task.graph.num_edges) != self.masks.edges:
             self._graph = None
         self.masks = masks
         self._kept_weights = {

@@ -41,7 +41,7 @@ class ResGCNStrips(StripLayer):
         edge = tuple(part for part in both if part is not None)
         norms = [part for norm in layer.norms for part in (norm.weight, norm.bias)]
         heard_rows = aggregated(hop, hop.weigh(heard, size), sent[0], edge, t) + own[0]
-        out = layer.mlp(heard_rows, *layer.weights, *layer.biases, *norms)
+        out = layer.mlp(heard_rows, *layer.weights, *layer.biases, *norms)  # type: ignore[arg-type]
         h = out if len(own) == 1 else out + own[1]
         return self._read(h) if self.index == len(network.layers) - 1 else h
 
