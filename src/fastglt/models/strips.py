@@ -69,7 +69,8 @@ def _outputs(network: Backbone, x: Features, strips: Strips, soft_edge_mask: Ten
     for layer in layers:
         made = _sent(layer, x, rows, strips, mine)
         some = made or (None,) * layer.travel  # a process without strips has nothing to send
-        sent = tuple(world.all_rows(table, counts, "rows", x.device) for table in some[: layer.travel])
+        given = (counts, "rows", x.device, strips.table)
+        sent = tuple(world.all_rows(table, *given) for table in some[: layer.travel])
         rows = _received(layer, sent, made, strips, mine, soft_edge_mask)
     return world.all_rows(rows, counts, "rows", x.device)
 

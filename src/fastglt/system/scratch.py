@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-_LARGE = 1 << 29  # bytes from which on a table is not held in memory
+LARGE = 1 << 29  # bytes from which on a table is not held in memory
 _open: "weakref.WeakSet[mmap.mmap]" = weakref.WeakSet()
 
 
@@ -22,7 +22,7 @@ def scratch_folder() -> Path:
     return Path(os.environ.get("FASTGLT_SCRATCH") or tempfile.gettempdir()).expanduser()
 
 
-def scratch_table(shape: tuple[int, ...], dtype: "torch.dtype", *, large: int = _LARGE) -> "Tensor":
+def scratch_table(shape: tuple[int, ...], dtype: "torch.dtype", *, large: int | None = None) -> "Tensor":
     """A table to be written: in memory, or from so many bytes on in a file.
 
     >>> import torch
@@ -33,7 +33,7 @@ def scratch_table(shape: tuple[int, ...], dtype: "torch.dtype", *, large: int = 
     import torch
 
     size = torch.Size(shape).numel() * dtype.itemsize
-    if size < max(1, large):
+    if size < max(1, LARGE if large is None else large):
         return torch.empty(shape, dtype=dtype)
     folder = scratch_folder()
     with disk_errors(folder, "write a table of hidden rows into"):

@@ -63,11 +63,11 @@ def prepare(
         raise InputError(f"a prepared graph's folder must end in {SUFFIX} (got '{out}')")
     if out.exists():
         raise InputError(f"'{out}' is there already; remove it, or choose another --out")
-    work = out.with_name(out.name + PARTIAL)
+    source, work = open_source(), out.with_name(out.name + PARTIAL)
     with disk_errors(work, "create"):
         work.mkdir(parents=True, exist_ok=True)
     with _alone(work):
-        manifest = _Preparation(open_source(), work, memory, directed, asked, tell).run()
+        manifest = _Preparation(source, work, memory, directed, asked, tell).run()
         with disk_errors(out, "write"):
             (work / _PROGRESS).unlink(missing_ok=True)
             os.replace(work, out)
