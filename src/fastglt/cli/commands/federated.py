@@ -216,14 +216,13 @@ def _keep(ticket: "Ticket", told: list[dict[str, Any]], job: "Job", folder: Path
     """The ticket, what each round has cost, and which graph it is for, as other commands look for it."""
     from fastglt.data.origin import Origin
     from fastglt.runs.run_folder import RunFolder
+    from fastglt.system.storage import write_atomically
 
     origin = Origin.of(job.dataset, directed=False)
     settings = {name: value for name, value in job.settings.items() if name != "data_root"}
     run = RunFolder(folder, {**settings, "method": "federated"}, origin=origin)
     for name in ("ticket.safetensors", "rounds.json"):
         (folder / name).unlink(missing_ok=True)
-    from fastglt.system.storage import write_atomically
-
     with run.open():
         ticket.save(folder / "ticket.safetensors")
         write_atomically(folder / "rounds.json", (json.dumps(told) + "\n").encode())
