@@ -4,6 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.processes import FOLDER
 
@@ -29,4 +30,4 @@ def compile_once() -> None:
             finally:
                 held.remove(self)
 
-    Dispatcher.compile = compile_or_wait
+    patch.object(Dispatcher, "compile", compile_or_wait).start()
