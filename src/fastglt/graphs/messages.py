@@ -69,9 +69,14 @@ class Hop:
         return replace(moved, csr=replace(csr, indices=indices), entry_edge=self.entry_edge[entries])
 
     @cached_property
+    def scale(self) -> Tensor:
+        """1/√d of every node of the graph."""
+        return self.degree.float().rsqrt()
+
+    @cached_property
     def symmetric_norm(self) -> Tensor:
         """GCN's 1/√(d_i·d_j) for each entry."""
-        scale = self.degree.float().rsqrt()
+        scale = self.scale
         rows = scale if self.receivers is None else scale.index_select(0, self.receivers)
         columns = scale if self.senders is None else scale.index_select(0, self.senders)
         return self.csr.of_rows(rows).mul_(columns.index_select(0, self.csr.indices))
@@ -101,8 +106,8 @@ class Hop:
     def mean_norm(self) -> Tensor:
         """`sum_norm` divided by the number of such messages that the node receives."""
         count = self.degree - 1 + self.looped.long()  # the degree counts a message from each node to itself
-        scale = count.clamp(min=1).float().reciprocal()
-        return self.sum_norm * (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
+        scale = (count if self.receivers is None else count[self.receivers]).clamp(min=1).float().reciprocal()
+        return self.sum_norm * scale[self.csr.rows]
 
     def restricted_to(self, nodes: Tensor, nearly_all: float = math.inf) -> "Hop":
         """The part of this whole-graph hop in which only `nodes` receive; from `nearly_all` senders on all send."""

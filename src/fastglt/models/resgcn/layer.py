@@ -50,7 +50,7 @@ class GENLayer(nn.Module):
         mlp = [*self.weights, *self.biases, *(part for norm in self.norms for part in (norm.weight, norm.bias))]
         parts = partial(self._run, hop, drop)
         if self.weight_edges is None and serves(h):
-            deeper = self._mlp if self.norms else None
+            deeper = self.mlp if self.norms else None
             step = Step(hop=hop, norm=self.norm, drop=drop, mlp=deeper, room=room, parts=parts)
             return convolved(step, h, values, temperature, *(own or [None, None]), *mlp)
         edge = [] if self.weight_edges is None else [self.weight_edges, self.bias_edges]
@@ -62,10 +62,10 @@ class GENLayer(nn.Module):
         z = h
         if self.norm is not None:
             z, learnt = dropped(normalise(self.norm, h, *learnt[:2]).relu_(), drop), learnt[2:]
-        out = self._mlp(_aggregated(hop, values, z, edge, t) + hop.of_receivers(z), *learnt)
+        out = self.mlp(aggregated(hop, values, z, edge, t) + hop.of_receivers(z), *learnt)
         return out if self.norm is None else out.add_(hop.of_receivers(h))
 
-    def _mlp(self, out: Tensor, *learnt: Tensor) -> Tensor:
+    def mlp(self, out: Tensor, *learnt: Tensor) -> Tensor:
         """From what was heard."""
         count = len(self.weights)
         weights, biases, norms = learnt[:count], learnt[count : 2 * count], learnt[2 * count :]
@@ -88,7 +88,7 @@ def finished(norm: nn.Module, drop: Drop | None, h: Tensor) -> Tensor:
     return recomputed(run, h, *learnt)
 
 
-def _aggregated(hop: Hop, values: Tensor, z: Tensor, edge: tuple[Tensor, ...], t: Tensor) -> Tensor:
+def aggregated(hop: Hop, values: Tensor, z: Tensor, edge: tuple[Tensor, ...], t: Tensor) -> Tensor:
     """What receivers hear; `edge` is the weight and the bias for edge features, if messages have such."""
     if not edge:
         return softmax_aggregate(hop.csr, values, z, t)

@@ -22,6 +22,7 @@ from fastglt.models.resgcn.layer import NORMS, GENLayer, finished, uniform_param
 if TYPE_CHECKING:
     from fastglt.models.portable import PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class ResGCN(Backbone):
@@ -91,6 +92,12 @@ class ResGCN(Backbone):
             h = layer(h, hop, values[id(hop)], t, self.dropout, room)
         drop = Drop.draw(self.dropout, training=self.training)
         return product(finished(self.last_norm, drop, h), self.weight_readout) + self.bias_readout
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `ResGCNStrips`."""
+        from fastglt.models.resgcn.strips import layers_in_strips
+
+        return layers_in_strips(self)
 
     @property
     def reads_edge_values(self) -> bool:
