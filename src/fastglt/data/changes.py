@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastglt.data.base import Bools, Dataset, Floats, Ints, Names, SplitMasks
-from fastglt.data.csv_files import OWN_COLUMNS, SPLITS, Rows, read_edges, table
+from fastglt.data.csv_files import OWN_COLUMNS, SPLITS, Rows, open_table, read_edges
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class _Changed:
         from scipy.sparse import csr_array, vstack
 
         parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-        rows = vstack([csr_array(parts, tuple(x.shape)), csr_array(self.new.x)], format="csr")
-        return sparse_tensor(csr_array(rows)[left])
+        both: list[Any] = [csr_array(parts, (x.shape[0], x.shape[1])), csr_array(self.new.x)]
+        return sparse_tensor(csr_array(vstack(both, format="csr"))[left])
 
     def _mask(self, part: str) -> Bools:
         old = self.before.tensors[f"{part}_mask"].numpy()
@@ -268,4 +268,4 @@ def _read_pairs(
 def _file(path: Path) -> Any:
     if not path.is_file():
         raise InputError(f"{path}: no such file; check the path")
-    return table(path)
+    return open_table(path)

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 from fastglt.data.base import Dataset
+from fastglt.data.disk.layout import SUFFIX, is_prepared
+from fastglt.data.disk.opening import load_prepared
 from fastglt.data.files import load_file
 from fastglt.data.named import NAMED, data_root, known_name
 from fastglt.data.ogb import split_recipe
@@ -51,6 +53,8 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
     if known is not None:  # a folder of the same name is reached as ./name
         named = NAMED[known]
         return named.source.parts(root, split_seed).dataset(name=known, metric=named.metric)
+    if is_path(name) and is_prepared(Path(name).expanduser()):
+        return load_prepared(Path(name).expanduser(), split_seed=split_seed, directed=directed)
     if is_path(name):
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)
@@ -71,5 +75,7 @@ def is_path(name: str) -> bool:
         return False
     name, _ = split_recipe(name)
     separators = [sep for sep in (os.sep, os.altsep) if sep]
-    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv", ".zip"))
+    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith(
+        (".npz", ".csv", ".zip", ".parquet", SUFFIX)
+    )
     return looks_like_one or os.path.exists(name)

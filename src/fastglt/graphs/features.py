@@ -24,11 +24,16 @@ class Features:
     [[6.0], [0.0]]
     """
 
-    def __init__(self, matrix: Tensor) -> None:
+    def __init__(self, matrix: Tensor, *, nonzero: int | None = None, fingerprint: str | None = None) -> None:
+        """How many numbers are not zero, and the fingerprint, are found unless they are known."""
         self._given = matrix
         self.num_nodes, self.num_features = matrix.shape
         given_sparse = matrix.layout == torch.sparse_csr
-        self.num_nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
+        if nonzero is None:
+            nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
+        self.num_nonzero = nonzero
+        if fingerprint is not None:
+            self.__dict__["fingerprint"] = fingerprint
         self._parts: dict[int, tuple[Tensor, FeatureRows]] = {}
         self._reuse = _ProductReuse()
 

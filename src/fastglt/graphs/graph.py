@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -20,13 +20,34 @@ from fastglt.graphs.columns import counted_columns, is_symmetric, numbered_colum
 from fastglt.graphs.edge_rows import EdgeRows
 from fastglt.graphs.inputs import check_edges, more_fields, warn_of_few_one_way
 from fastglt.graphs.messages import Hop, every_message, renumbered
-from fastglt.kernels import backend, true_indices
+from fastglt.kernels import CSR, backend, true_indices
 from fastglt.kernels.csr import LARGE
 from fastglt.kernels.order import near_order
 from fastglt.masks import Mask
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+
+class OnDisk(Protocol):
+    """A large graph that was prepared: its rows as tensors, mapped from files."""
+
+    directed: bool
+    nonzero: int  # of the features
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Edges, rows, columns and self-loops by name."""
+        ...
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the graph and of the features."""
+        ...
+
+    def release(self) -> None:
+        """Give back the memory of all that was read."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +72,7 @@ class Graph:
     node_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # and of nodes, x and labels apart
     withheld: frozenset[str] = field(default=frozenset(), repr=False)  # what it has that no model is given
     place: Tensor | None = field(default=None, repr=False)  # of each column in the data, where loops are not last
+    on_disk: "OnDisk | None" = field(default=None, repr=False)  # where tensors are mapped from files
     _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, new edge ids
     _hops: dict[tuple[int, int, bool], "_Hops"] = field(default_factory=dict, repr=False)
 
@@ -123,6 +145,30 @@ class Graph:
                 warn_of_few_one_way(edge_index, num_nodes, data.edge_attr)
         found = Graph._prepare(edge_index, num_nodes, directed, **values, edge_fields=edge_fields)
         return replace(found, node_fields=node_fields, withheld=withheld)
+
+    @staticmethod
+    def from_disk(arrays: "OnDisk", num_nodes: int) -> "Graph":
+        """A graph whose rows were prepared before: nothing of it is read until it is needed."""
+        found = arrays.tensors
+        looped = torch.zeros(num_nodes, dtype=torch.bool)
+        looped[found["loops"]] = True
+        csr = CSR(indptr=found["indptr"], indices=found["senders"], num_columns=num_nodes)
+        hop = Hop(csr=csr, entry_edge=found["entry_edge"], degree=csr.row_counts, looped=looped)
+        graph = Graph(
+            num_nodes=num_nodes,
+            directed=arrays.directed,
+            edges=found["edges"],
+            edge_index=found["edge_index"],
+            column_edge=found["column_edge"],
+            on_disk=arrays,
+        )
+        graph.__dict__.update(fingerprint=arrays.fingerprints["graph"], loops=found["loops"])
+        return graph.with_messages(hop)
+
+    def release(self) -> None:
+        """Give back the memory of what was read from disk; it is read again when it is needed."""
+        if self.on_disk is not None:
+            self.on_disk.release()
 
     @property
     def num_edges(self) -> int:

@@ -1,4 +1,4 @@
-"""How a graph's nodes are divided: into clusters by METIS, once; or at random, anew whenever they are asked for."""
+"""How a graph's nodes are divided: into clusters by METIS or as they are numbered, or at random, ever anew."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from fastglt.errors import InputError
 from fastglt.graphs.graph import Graph
 from fastglt.system.seeds import derive, permutation
 
-METIS, RANDOM = "metis", "random"
-PARTITIONS = (METIS, RANDOM)
+METIS, RANDOM, BLOCKS = "metis", "random", "blocks"
+PARTITIONS = (METIS, RANDOM, BLOCKS)
 
 Group = tuple[tuple[int, ...], Tensor]  # the parts that are computed together, and their nodes in order
 
@@ -73,7 +73,11 @@ def _group(parts: Sequence[Tensor], numbers: tuple[int, ...]) -> Group:
 def divide(graph: Graph, count: int, kind: str) -> Partition:
     """A graph's nodes in so many parts."""
     check_count(graph, count)
-    labels = cluster_labels(graph, count) if kind == METIS else None
+    labels = None
+    if kind == METIS:
+        labels = cluster_labels(graph, count)
+    elif kind == BLOCKS:
+        labels = torch.arange(graph.num_nodes) * count // graph.num_nodes
     return Partition(num_nodes=graph.num_nodes, count=count, labels=labels)
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import CSR, true_indices
+from fastglt.system.scratch import release_scratch, scratch_table
 
 ENTRIES = 1 << 19  # messages of a strip
 
@@ -23,10 +24,21 @@ class Strips:
     """
 
     def __init__(self, graph: Graph, kept: Tensor | None = None, *, entries: int = ENTRIES) -> None:
-        self._whole = graph.hops(None, depth=1)[0]
+        self._graph, self._whole = graph, graph.hops(None, depth=1)[0]
         self.num_nodes = graph.num_nodes
         self._kept = None if kept is None or bool(kept.all()) else torch.cat([kept, kept.new_ones(1)])
         self._entries = entries
+
+    def table(self, like: Tensor, rows: int) -> Tensor:
+        """Room for so many rows like these: of a graph on disk in a file, if they are many."""
+        shape = (rows, *like.shape[1:])
+        return like.new_empty(shape) if self._graph.on_disk is None else scratch_table(shape, like.dtype)
+
+    def release(self) -> None:
+        """Give back the memory of what was read from disk, and of tables in files."""
+        if self._graph.on_disk is not None:
+            self._graph.release()
+            release_scratch()
 
     @cached_property
     def bounds(self) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ class Budget:
     distill_nodes: str = "all"  # whom a teacher teaches about: all nodes, or those that are not trained on
     isolated_decay: str = "whole"  # of a ticket alone: the whole weight_decay, or times the density of its weights
     parts: int = 1  # of the graph, in steps of their own; 1: every step sees all of it
-    partition: str = METIS  # metis: clusters, always the same; random: drawn anew in each epoch
+    partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
     parts_per_step: int = 1
     shares: int = 1  # into which the parts of a step are divided, for several processes
 

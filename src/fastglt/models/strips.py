@@ -67,9 +67,10 @@ def _outputs(network: Backbone, x: Features, strips: Strips, soft_edge_mask: Ten
     mine, counts = world.mine(strips.bounds), [_size(part) for part in world.dealt(strips.bounds)]
     rows: Tensor | None = None  # of the nodes of this process's strips
     for layer in layers:
-        made = _sent(layer, x, rows, mine)
+        made = _sent(layer, x, rows, strips, mine)
         some = made or (None,) * layer.travel  # a process without strips has nothing to send
-        sent = tuple(world.all_rows(table, counts, "rows", x.device) for table in some[: layer.travel])
+        given = (counts, "rows", x.device, strips.table)
+        sent = tuple(world.all_rows(table, *given) for table in some[: layer.travel])
         rows = _received(layer, sent, made, strips, mine, soft_edge_mask)
     return world.all_rows(rows, counts, "rows", x.device)
 
@@ -79,7 +80,7 @@ def _size(bounds: Sequence[tuple[int, int]]) -> int:
 
 
 def _sent(
-    layer: StripLayer, x: Features, rows: Tensor | None, bounds: Sequence[tuple[int, int]]
+    layer: StripLayer, x: Features, rows: Tensor | None, strips: Strips, bounds: Sequence[tuple[int, int]]
 ) -> tuple[Tensor, ...]:
     tables: list[Tensor] = []
     for start, stop in bounds:
@@ -88,9 +89,10 @@ def _sent(
         if len(bounds) == 1:
             return parts
         if not tables:
-            tables = [part.new_empty((_size(bounds), *part.shape[1:])) for part in parts]
+            tables = [strips.table(part, _size(bounds)) for part in parts]
         for table, part in zip(tables, parts, strict=True):
             table[start - first : stop - first] = part
+        strips.release()
     return tuple(tables)
 
 
@@ -108,6 +110,7 @@ def _received(
         part = layer.receive(sent, tuple(table[here] for table in made), strips.hop(start, stop), soft_edge_mask)
         if len(bounds) == 1:
             return part
-        found = part.new_empty((_size(bounds), *part.shape[1:])) if found is None else found
+        found = strips.table(part, _size(bounds)) if found is None else found
         found[here] = part
+        strips.release()
     return found

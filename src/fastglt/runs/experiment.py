@@ -113,7 +113,8 @@ class Experiment:
         seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
         options = {**seeded, **self.task_options}
         check_task_options(kind, options)
-        return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
+        given = {} if dataset.compressed is None else {"compressed": dataset.compressed}
+        return kind.from_tensors(dataset.tensors, metric=metric, **given, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
@@ -236,7 +237,9 @@ class Prepared:
             nothing = torch.zeros((rows, self.task.num_outputs), dtype=torch.float32, device=self.task.device)
             teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))  # as the ticket alone has
         units = method.units(self.network, self.task)
-        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher, units=units)
+        training = Training(
+            self.network, self.task, method.recipe, seed=self.experiment.seed, teacher=teacher, units=units
+        )
         method.begin(training)
         return training
 

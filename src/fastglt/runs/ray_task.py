@@ -59,7 +59,8 @@ def _taken(folder: Path) -> dict[str, bytes]:
 def _scratch(job: Job) -> Path:
     """Where this machine keeps the run while it is under way: the same place whenever it is tried."""
     name = hashlib.sha256(f"{job['folder']}\n{job['settings']}".encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"fastglt-ray-{os.getuid()}" / name
+    base = os.environ.get("FASTGLT_SCRATCH") or Path(tempfile.gettempdir()) / f"fastglt-{os.getuid()}"
+    return Path(base) / "ray" / name
 
 
 def receive(files: Files, folder: RunFolder) -> Mapping[str, Any] | None:

@@ -6,7 +6,7 @@ process has the same numbers, bit for bit, and so has a run on another number of
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
@@ -62,8 +62,18 @@ class World:
                 torch.distributed.all_reduce(numbers)
         return numbers
 
-    def all_rows(self, own: "Tensor | None", counts: Sequence[int], what: str, device: "torch.device") -> "Tensor":
-        """The rows of all processes one after the other, of each as many as `counts` says; None: it has none."""
+    def all_rows(
+        self,
+        own: "Tensor | None",
+        counts: Sequence[int],
+        what: str,
+        device: "torch.device",
+        room: "Callable[[Tensor, int], Tensor] | None" = None,
+    ) -> "Tensor":
+        """The rows of all processes one after the other, of each as many as `counts` says; None: it has none.
+
+        `room` may say where so many rows like some are put.
+        """
         if self.size == 1:
             assert own is not None
             return own
@@ -72,7 +82,8 @@ class World:
         width = torch.tensor([0 if own is None else own.shape[1]])
         with _told():
             torch.distributed.broadcast(width, 0)
-            rows = torch.empty((sum(counts), int(width)), dtype=torch.float32, device=device)
+            like = torch.empty((0, int(width)), dtype=torch.float32, device=device)
+            rows = like.new_empty((sum(counts), int(width))) if room is None else room(like, sum(counts))
             for rank, part in enumerate(torch.split(rows, list(counts))):
                 if rank == self.rank and own is not None:
                     part.copy_(own)

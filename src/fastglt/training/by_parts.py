@@ -69,6 +69,7 @@ class ByParts:
                     if share is not None:
                         averages.note(place, share.weight, share.loss)
                         sums.add_edges(share.edges, share.gradient, share.weight)
+            self._task.graph.release()
             weight, loss = averages.finish()
             if weight == 0:  # nothing to learn from in these parts
                 continue
@@ -115,6 +116,8 @@ class ByParts:
         """A group's part; single ones that stay the same are cut once."""
         numbers, nodes = group
         nodes = nodes.to(self._task.device)
+        if self._task.graph.on_disk is not None:
+            return cutter.cut(nodes)
         return (
             cutter.remembered(numbers[0], nodes) if partition.is_fixed and len(numbers) == 1 else cutter.cut(nodes)
         )

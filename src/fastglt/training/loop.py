@@ -42,7 +42,7 @@ class Recipe:
     lr: float = 0.001  # Adam's, for weights and soft masks alike
     weight_decay: float = 5e-4  # of weights, not of soft masks
     parts: int = 1  # of the graph, in steps of their own; 1: every step sees all of it
-    partition: str = METIS  # metis: clusters, always the same; random: drawn anew in each epoch
+    partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
     parts_per_step: int = 1
     shares: int = 1  # into which the parts of a step are divided: edges between shares do not count in it
 
@@ -287,7 +287,7 @@ class Training:
             if found is not None:
                 return found
         if score is not None and self.graph is not self.task.graph:
-            score = score.index_select(0, self._edge_ids)
+            score = score.index_select(0, true_indices(self.masks.edges.kept).to(score.device))
         if not weights:
             with self.network.computing(None if self.regrow or self.gradient_sum else self._read_units):
                 return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
@@ -348,7 +348,6 @@ class Training:
         if masks.edges.of_size(self.task.graph.num_edges) != self.masks.edges:
             self._graph = None
         self.masks = masks
-        self._edge_ids = true_indices(masks.edges.kept).to(device)
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
