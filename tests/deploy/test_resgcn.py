@@ -13,6 +13,7 @@ from fastglt.graphs.graph import Graph
 from fastglt.kernels import csr, order
 from fastglt.kernels.frozen import times
 from fastglt.models.resgcn.network import ResGCN
+from fastglt.models.resgcn.pyg_model import ResGCN as PyGResGCN
 from tests.deploy.test_predictor import frozen, pruned
 from tests.helpers import both_ways, randn
 
@@ -80,6 +81,22 @@ def test_channels_that_nothing_reads_are_not_computed() -> None:
 def test_what_has_no_program_is_run_as_it_is() -> None:
     for options in ({"norm": "layer"}, {"mlp_layers": 2}, {"edge_channels": 2}):
         assert network(0.5, **options).program() is None
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"self_loops": False}, {"norm": "layer", "mlp_layers": 2}, {"mlp_layers": 3}]
+)
+def test_the_pyg_model_that_is_handed_out_gives_the_same(options: dict[str, Any]) -> None:
+    model, graph, x = network(0.5, **options), rings(), randn(NODES, FEATURES)
+    score = randn(graph.num_edges, seed=4)
+    form = model.pyg_form(graph, score)
+    assert form is not None
+    theirs = PyGResGCN(**form.arguments).eval()
+    theirs.load_state_dict(dict(form.state))
+    with torch.no_grad():
+        ours, other = model(Features(x), graph, score), theirs(x, form.edge_index, form.edge_weight)
+    torch.testing.assert_close(ours / ours.abs().max(), other / ours.abs().max(), rtol=0, atol=1e-5)
+    assert network(0.5, edge_channels=2).pyg_form(graph, None) is None
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from tests.kills.commands import Command
 from tests.kills.picture import STORE
 
 _SEARCH = (
-    "-m fastglt find --dataset ogbn-arxiv --model resgcn --hidden 32 --model-option num_layers=3 "
-    "--graph-sparsity 0.3 --weight-sparsity 0.7 --oneshot-epochs 2 --denoise-epochs 4 --interval 1 "
+    "-m fastglt find --dataset ogbn-arxiv --model resgcn --hidden 16 --model-option num_layers=3 "
+    "--graph-sparsity 0.3 --weight-sparsity 0.7 --oneshot-epochs 1 --denoise-epochs 3 --interval 1 "
     f"--checkpoint-every 0 --threads 1 --quiet --json --out run --store {STORE}"
 )
 _SPREAD = 4.0  # seconds from the first file that is written to the kill, at most

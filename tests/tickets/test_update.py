@@ -1,4 +1,6 @@
-"""A ticket on a graph that has changed: exact counts, its rule for new edges, weights that go on, measured drift."""
+"""A ticket on a graph that has changed: exact counts, its rule for new edges, weights that go on, drift."""
+
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +35,7 @@ def grown(pairs: list[tuple[int, int]] | None = None, nodes: int = NODES + 2) ->
 
 @pytest.fixture(scope="module")
 def forest() -> Ticket:
-    given = {"graph_sparsity": 0.25, "weight_sparsity": 0.6, "hidden": 8, "budget": BUDGET}
+    given: dict[str, Any] = {"graph_sparsity": 0.25, "weight_sparsity": 0.6, "hidden": 8, "budget": BUDGET}
     return find_ticket("gcn", toy_data(), method="forest", isolated=False, **given)
 
 
@@ -132,7 +134,7 @@ def test_an_updated_ticket_is_an_ordinary_one(forest: Ticket, tmp_path: object) 
 def test_low_degrees_are_the_rule_of_fastglt_and_teddy(forest: Ticket) -> None:
     hub = [*PAIRS, (0, 10), (0, 13), (0, 16), (0, 19), (5, 22)]
     for method in ("fastglt", "teddy"):
-        given = {"graph_sparsity": 0.8, "weight_sparsity": 0.0, "hidden": 8, "budget": BUDGET}
+        given: dict[str, Any] = {"graph_sparsity": 0.8, "weight_sparsity": 0.0, "hidden": 8, "budget": BUDGET}
         ticket = find_ticket("gcn", toy_data(), method=method, isolated=False, **given)
         later = update_ticket(ticket, toy_data(), grown(hub, nodes=NODES), epochs=0)
         assert pairs_kept(later, grown(hub, nodes=NODES)) - pairs_kept(ticket, toy_data()) == {(5, 22)}
@@ -173,7 +175,7 @@ def test_what_does_not_fit_is_refused(forest: Ticket) -> None:
         update_ticket(forest, toy_data(), toy_data(), nodes_before=torch.zeros(NODES, dtype=torch.int64))
     with pytest.raises(InputError, match=r"epochs must not be negative \(got -1\)"):
         update_ticket(forest, toy_data(), grown(), epochs=-1)
-    with pytest.raises(InputError, match="found on another graph|decides on 60 edges"):
+    with pytest.raises(InputError, match=r"decides on 60 edges \(got a graph with 66\)"):
         update_ticket(forest, grown(), toy_data())
     with pytest.raises(InputError, match="both graphs must be directed, or none"):
         update_ticket(forest, toy_data(), toy_data(directed=True))

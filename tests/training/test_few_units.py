@@ -1,4 +1,4 @@
-"""Training a network of which few units are left computes those alone, and ends with the whole network's numbers."""
+"""Where few units are left training computes those alone, and ends with the numbers of the whole network."""
 
 import pytest
 import torch

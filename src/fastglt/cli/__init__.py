@@ -14,6 +14,7 @@ from rich.console import Console
 
 from fastglt import __version__
 from fastglt.cli.commands import (
+    attack,
     bench,
     compare,
     data,
@@ -21,6 +22,7 @@ from fastglt.cli.commands import (
     evaluate,
     export,
     extreme,
+    federated,
     find,
     methods,
     models,
@@ -31,8 +33,11 @@ from fastglt.cli.commands import (
     runs,
     serve,
     show,
+    suspects,
     transfer,
     tune,
+    ui,
+    update,
 )
 from fastglt.cli.shared.help_text import as_lines
 from fastglt.cli.shared.torchrun import silent_helper
@@ -67,9 +72,14 @@ _add("runs", runs.runs, runs.EXAMPLES)
 _add("reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("report", report.report, report.EXAMPLES)
 _add("plot", plot.plot, plot.EXAMPLES)
+_add("ui", ui.ui, ui.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
+_add("suspects", suspects.suspects, suspects.EXAMPLES)
+_add("attack", attack.attack, attack.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
+_add("federated", federated.federated, federated.EXAMPLES)
+_add("update", update.update, update.EXAMPLES)
 _add("predict", predict.predict, predict.EXAMPLES)
 _add("export", export.export, export.EXAMPLES)
 _add("serve", serve.serve, serve.EXAMPLES)

@@ -125,8 +125,8 @@ class _Changed:
         from scipy.sparse import csr_array, vstack
 
         parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-        rows = vstack([csr_array(parts, tuple(x.shape)), csr_array(self.new.x)], format="csr")
-        return sparse_tensor(csr_array(rows)[left])
+        both: list[Any] = [csr_array(parts, (x.shape[0], x.shape[1])), csr_array(self.new.x)]
+        return sparse_tensor(csr_array(vstack(both, format="csr"))[left])
 
     def _mask(self, part: str) -> Bools:
         old = self.before.tensors[f"{part}_mask"].numpy()

@@ -20,7 +20,8 @@ from fastglt.models.programs import Program
 
 WHOLE_ROWS, STRIPS, DENSE = "whole rows", "strips", "dense"
 SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied
-_REPEATS = 5
+_REPEATS, _MOST_REPEATS = 5, 50
+_LONG = 0.02  # seconds that trials of one layout may take for more than the fewest: short ones are easily disturbed
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
 
 
@@ -134,8 +135,9 @@ def race(works: Mapping[str, Callable[[], Tensor]], device: torch.device) -> tup
     """The quickest by the median of a few interleaved trials, and each one's milliseconds."""
     for work in works.values():
         work()  # compiled and in the cache
+    slowest = max(_seconds(work, device) for work in works.values())
     spent: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(_REPEATS):
+    for _ in range(min(_MOST_REPEATS, max(_REPEATS, int(_LONG / slowest)))):
         for name, work in works.items():
             spent[name].append(_seconds(work, device))
     medians = {name: 1000 * median(found) for name, found in spent.items()}

@@ -237,7 +237,9 @@ class Prepared:
             nothing = torch.zeros((rows, self.task.num_outputs), dtype=torch.float32, device=self.task.device)
             teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))  # as the ticket alone has
         units = method.units(self.network, self.task)
-        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher, units=units)
+        training = Training(
+            self.network, self.task, method.recipe, seed=self.experiment.seed, teacher=teacher, units=units
+        )
         method.begin(training)
         return training
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from fastglt.runs.folder_files import METRICS
+from fastglt.system.process import is_alive
 from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import WARNING, safe
 
@@ -33,21 +34,11 @@ def remove_logs(logs: Path, name: str, *, all_of_them: bool) -> None:
     """Remove logs of commands that are no more: all, or the empty ones and those of runs that are finished."""
     for old in logs.glob(f"{name}-*.txt"):
         run, _, number = old.stem.rpartition("-")
-        if not number.isdecimal() or _is_alive(int(number)):
+        if not number.isdecimal() or is_alive(int(number)):
             continue
         with contextlib.suppress(FileNotFoundError):
             if all_of_them or not old.stat().st_size or (logs.parent / run / METRICS).exists():
                 old.unlink()
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True
 
 
 def warnings_in(log: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """Edges that labelled nodes have too many of.
 
-Who poisons the training of a network does it where training looks: at labelled nodes. If the labelled ones were drawn
-without regard to their edges, a known share of all edges ends at them; what goes beyond it was probably added. No
-label is needed, only which nodes have one.
+Who poisons the training of a network does it where training looks: at labelled nodes. If the labelled ones were
+drawn without regard to their edges, a known share of all edges ends at them; what goes beyond it was probably
+added. No label is needed, only which nodes have one.
 """
 
 from dataclasses import dataclass
@@ -58,4 +58,4 @@ class Excess:
 
 def tells(labelled: npt.NDArray[np.bool_]) -> bool:
     """Whether labelled nodes are few enough for the others to tell what is usual."""
-    return 0 < labelled.mean() <= MINORITY
+    return bool(0 < labelled.mean() <= MINORITY)

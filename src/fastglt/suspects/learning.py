@@ -1,7 +1,7 @@
 """What evidence is worth, learnt without test labels: edges of the graph against pairs that are certainly none.
 
-Some of the given edges are themselves added ones. So each counts in learning as far as it is believed to be real, and
-belief and learning take turns.
+Some of the given edges are themselves added ones. So each counts in learning as far as it is believed to be real,
+and belief and learning take turns.
 """
 
 from collections.abc import Mapping
@@ -33,12 +33,12 @@ def learn(given: Mapping[str, Numbers], drawn: Mapping[str, Numbers], odds: Numb
     centre, scale = edges.mean(0), np.maximum(edges.std(0), 1e-12)
     edges, others = (edges - centre) / scale, (others - centre) / scale
     both, which = np.concatenate([edges, others]), np.repeat([0, 1], [len(edges), len(others)])
-    real = 1 - _probability(odds)
+    suspicion, model = _probability(odds), LogisticRegression(C=1.0)
     for _ in range(_TURNS):
-        counts = np.concatenate([real / real.sum(), np.full(len(others), 1 / len(others))]) * len(edges)
-        model = LogisticRegression(C=1.0).fit(both, which, sample_weight=counts)
-        suspicion = _probability(model.decision_function(edges) + odds)
         real = np.maximum(1 - suspicion, 1e-6)
+        counts = np.concatenate([real / real.sum(), np.full(len(others), 1 / len(others))]) * len(edges)
+        model.fit(both, which, sample_weight=counts)
+        suspicion = _probability(model.decision_function(edges) + odds)
     weights = model.coef_[0]
     return Learnt(
         weights={name: float(weight) for name, weight in zip(names, weights, strict=True)},

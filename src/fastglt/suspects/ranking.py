@@ -17,10 +17,12 @@ from fastglt.system.seeds import derive
 from fastglt.tasks import Task
 from fastglt.tasks.node_classification import NodeClassification
 
-EPOCHS = 200
+EPOCHS = 100
 ROUNDS = 2
 VOTERS = 2  # networks whose opinions are averaged
 _MOST_DRAWN = 200_000  # pairs that are no edges
+
+_remembered: dict[tuple[object, ...], "EdgeRanking"] = {}  # the last one: several tickets may ask for it
 
 Tell = Callable[[str], None]
 
@@ -79,10 +81,13 @@ def rank_task_edges(
     """Rank the edges of a task's graph.
 
     In the first round predictions come from features alone. Then, as often as there are rounds more, the most
-    suspicious edges are left out, networks are trained along the others, and edges are ranked by both opinions. With
-    `shares`, somebody's class probabilities for all nodes, these stand for such networks.
+    suspicious edges are left out, networks are trained along the others, and edges are ranked by both opinions.
+    With `shares`, somebody's class probabilities for all nodes, these stand for such networks.
     """
     checked = _check(task, seed=seed, epochs=epochs, rounds=rounds)
+    key = (checked.digest, seed, epochs, rounds, excess)
+    if shares is None and key in _remembered:
+        return _remembered[key]
     say = tell or (lambda what: None)
     judge = _Judge(checked, seed=seed, excess=excess)
     say("features alone")
@@ -94,6 +99,8 @@ def rank_task_edges(
         say(f"round {number + 1} of {rounds}: along {checked.graph.num_edges - found.count:,} edges")
         seeing = _mean_opinion(checked, ~found.worst(), epochs, derive(seed, "seeing", number))
         found = judge.rank((blind + seeing) / 2)
+    _remembered.clear()
+    _remembered[key] = found
     return found
 
 

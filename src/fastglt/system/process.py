@@ -27,6 +27,17 @@ _DEEPEST = 20  # errors that led to one another
 _NUMBA_SETTINGS = ".numba_config.yaml"
 
 
+def is_alive(process: int) -> bool:
+    """Whether there is a process of that number, whoever's it is."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is somebody else's, or no number of a process
+        return True
+    return True
+
+
 def keep_freed_memory() -> None:
     """Let the C library reuse large blocks instead of returning them to the system.
 

@@ -87,8 +87,8 @@ def update_ticket(
         data: Its graph, as it was.
         new_data: The graph as it is now, with the same features and classes.
         model: The model of a ticket of your own model.
-        nodes_before: For each node of `new_data` its number in `data`, −1 if it is new (default: the nodes of `data`
-            come first, in their order, and new ones after them).
+        nodes_before: For each node of `new_data` its number in `data`, −1 if it is new (default: the nodes of
+            `data` come first, in their order, and new ones after them).
         epochs: How long the trained weights go on; 0: they stay as they are.
         seed: Random seed (edges that are drawn, dropout; default: the ticket's).
         device: cpu, cuda, ….

@@ -90,6 +90,14 @@ def find(
         float | None,
         typer.Option(help="Share of the intervals after which the target is reached.", rich_help_panel=HOW),
     ] = None,
+    robust: Annotated[
+        bool | None,
+        typer.Option(
+            "--robust",
+            help="Of forest: edges that somebody has probably added go first ([bold]fastglt suspects[/]).",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
     out: Annotated[
         Path | None,
@@ -126,6 +134,7 @@ def find(
         "decay": decay,
         "edge_score": edge_score,
         "ramp": ramp,
+        "robust": robust,
     }
     experiment = setup.experiment(
         method=method,

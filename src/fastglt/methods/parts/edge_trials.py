@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
+from torch import Tensor
+
 from fastglt.masks import Mask, Masks
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.training.hooks import Hooks
@@ -44,6 +46,7 @@ def try_rules(
     epochs: int,
     seed: int,
     at: Snapshot | None = None,
+    trusted: Tensor | None = None,
 ) -> dict[str, float]:
     """The validation score of each rule's edges, after a short training from Θ0 under the weight masks in force.
 
@@ -54,7 +57,7 @@ def try_rules(
     recipe = replace(training.recipe, lr=lr, weight_decay=training.weight_decay)
     found: dict[str, float] = {}
     for name, rule in rules.items():
-        edges = Mask(rule.choose(training, count, seed=seed, at=at))
+        edges = Mask(rule.choose(training, count, seed=seed, at=at, trusted=trusted))
         masks = Masks(edges=edges, weights=training.masks.weights)
         trial = Training(
             training.start, training.task, recipe, seed=training.seed, masks=masks, teacher=training.teacher

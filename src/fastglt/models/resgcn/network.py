@@ -20,6 +20,7 @@ from fastglt.models.resgcn.fused import Room
 from fastglt.models.resgcn.layer import NORMS, GENLayer, finished, uniform_parameter
 
 if TYPE_CHECKING:
+    from fastglt.models.portable import PyGForm
     from fastglt.models.programs import Program
     from fastglt.models.strips import StripLayer
 
@@ -114,10 +115,20 @@ class ResGCN(Backbone):
 
         if self.norm != "batch" or self.mlp_layers > 1 or self.edge_channels:
             return None
-        same = [self.temperature] * self.num_layers
-        learnt = same if self.temperatures is None else self.temperatures.tolist()
-        state, eps = self.state_dict(), self.last_norm.eps
-        return ResGCNProgram(state, eps=eps, temperatures=learnt, self_loops=self.self_loops)
+        state, eps, temperatures = self.state_dict(), self.last_norm.eps, self.all_temperatures
+        return ResGCNProgram(state, eps=eps, temperatures=temperatures, self_loops=self.self_loops)
+
+    def pyg_form(self, graph: Graph, soft_edge_mask: Tensor | None) -> "PyGForm | None":
+        """See `pyg_model`; None with edge features."""
+        from fastglt.models.resgcn.portable import pyg_form
+
+        return pyg_form(self, graph, soft_edge_mask)
+
+    @property
+    def all_temperatures(self) -> list[float]:
+        """That of each layer."""
+        learnt = self.temperatures
+        return [self.temperature] * self.num_layers if learnt is None else list[float](learnt.tolist())
 
     def _check_edges(self, found: EdgeRows | None) -> None:
         count = 0 if found is None else found.values.shape[1]

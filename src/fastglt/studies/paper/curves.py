@@ -22,6 +22,7 @@ SINGLE = ("fastglt", "oneshot", "random", "forest")
 SIDES = {"edges": "graph_sparsity", "weights": "weight_sparsity"}
 _LEFT = {"edges": 0.95, "weights": 0.8}  # after a round
 _ROUNDS = {"edges": (2, 5, 8, 11, 14), "weights": (5, 8, 10, 12, 14)}
+_QUICK = {"edges": (2, 8, 14), "weights": (10, 14)}
 _IN_FULL = (17, 20)
 _NEAR = 0.005  # of a sparsity
 Point = dict[str, Any]  # of a curve: method, sparsity and scores, in fractions
@@ -33,8 +34,8 @@ def levels(scope: Scope, side: str) -> list[float]:
     >>> levels(Scope(size="quick"), "edges")
     [0.0975, 0.3365, 0.5123]
     """
-    rounds = (*_ROUNDS[side], *(_IN_FULL if scope.size == "full" else ()))
-    return scope.few([int(10_000 * (1 - _LEFT[side] ** number)) / 10_000 for number in rounds])
+    rounds = _QUICK[side] if scope.size == "quick" else (*_ROUNDS[side], *(_IN_FULL * (scope.size == "full")))
+    return [int(10_000 * (1 - _LEFT[side] ** number)) / 10_000 for number in rounds]
 
 
 def side_asks(scope: Scope, graph: str, model: str, single: tuple[str, ...], **settings: Any) -> list[Ask]:
