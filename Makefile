@@ -5,7 +5,6 @@ CONSTRAINTS ?= constraints.txt
 VENV := $(if $(filter constraints.txt,$(CONSTRAINTS)),.venv,.venv-$(basename $(notdir $(CONSTRAINTS))))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-DOCS := $(VENV)/.docs-installed
 
 .PHONY: help demo test coverage fuzz kills lint docs clean
 
@@ -42,7 +41,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(DOCS)
+docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going --quiet docs docs/_build
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -51,10 +50,6 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@echo "Installing into $(VENV), once; this takes a few minutes …"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[dev]"
-	@touch $@
-
-$(DOCS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
 	@touch $@
 
 clean:
