@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from fastglt import kernels
 from fastglt.data.origin import Origin
+from fastglt.data.writing import GRAPH
 from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.report.wording import phase_title
 from fastglt.runs.checkpoints import Checkpoints, DamagedError, damage
@@ -31,7 +32,14 @@ from fastglt.training.records import EpochRecord
 TICKET = "ticket.safetensors"
 _VERSION = "fastglt"  # what settings call the version
 _LOOK_EVERY = 0.1  # seconds, whether a folder is free
-_FIRST = (".lock", f".{RUN}.", digests.FILE, f".{digests.FILE}.")  # begin names of what may come before run.json
+_FIRST = (
+    ".lock",
+    f".{RUN}.",
+    digests.FILE,
+    f".{digests.FILE}.",
+    GRAPH,
+    f".{GRAPH}",
+)  # begin names of what may come before run.json
 
 
 class RunFolder(Journal):

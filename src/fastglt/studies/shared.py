@@ -116,13 +116,18 @@ class Study:
         )
 
     def run(
-        self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int], split_seeds: Sequence[int] = ()
+        self,
+        trials: Iterable[tuple[str, Targets]],
+        seeds: Iterable[int],
+        split_seeds: Sequence[int] = (),
+        *,
+        plain_twins: bool = False,
     ) -> tuple[list[Run], list[Outcome]]:
         """Methods, by label, at pairs of sparsities, each with every seed on every split (none: the study's own).
 
-        What is not finished is executed.
+        What is not finished is executed. `plain_twins`: of taught tickets' opponents the plain dense network alone.
         """
-        return self.series.run(*self._asked(trials, seeds, split_seeds))
+        return self.series.run(*self._asked(trials, seeds, split_seeds), plain_twins=plain_twins)
 
     def plan(self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int]) -> list[Run]:
         """What `run` would execute or find."""

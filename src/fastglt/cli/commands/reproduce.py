@@ -12,7 +12,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
 from fastglt.cli.shared.dry_run import print_plan
-from fastglt.cli.shared.series import tell_failures, teller, told_how_to_go_on
+from fastglt.cli.shared.series import executed_by, tell_failures, teller, told_how_to_go_on
 from fastglt.errors import InputError, unknown_name
 from fastglt.report.tables import say
 from fastglt.report.wording import duration
@@ -56,6 +56,7 @@ def reproduce(
     data_root: arguments.DataRoot = None,
     store: arguments.Store = arguments.STORE,
     engine: arguments.Engine = "local",
+    ray_address: arguments.RayAddress = None,
     dry_run: arguments.DryRun = False,
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
@@ -81,12 +82,11 @@ def reproduce(
     settings = {
         "hidden": hidden,
         "budget": {name: value for name, value in budget.items() if value is not None},
-        "jobs": jobs,
         "threads": threads,
         "out": out,
         "data_root": data_root,
         "store": store,
-        "engine": engine,
+        **executed_by(engine, ray_address, jobs=jobs, threads=threads, device="cpu"),
         "progress": teller(quiet=quiet),
     }
     scope = Scope(
