@@ -20,6 +20,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 if TYPE_CHECKING:
+    from fastglt.analysis.attack import attack_edges
+    from fastglt.analysis.suspects import rank_edges
+    from fastglt.attacks import Attack
     from fastglt.deploy import Predictor, compile_ticket
     from fastglt.errors import FastGLTError, InputError, MachineError
     from fastglt.graphs.graph import Graph
@@ -31,10 +34,12 @@ if TYPE_CHECKING:
     from fastglt.registration import register
     from fastglt.studies.compare import Comparison, compare
     from fastglt.studies.extreme import ExtremeResult, extreme
+    from fastglt.suspects import EdgeRanking
     from fastglt.tasks import Metric, NodeTask, Task
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
     from fastglt.tickets.transfer import transfer_ticket
+    from fastglt.tickets.update import update_ticket
 
 __version__ = "0.2.0.dev0"
 
@@ -42,9 +47,11 @@ _HOME = {
     "GAT": "models",
     "GCN": "models",
     "GIN": "models",
+    "Attack": "attacks",
     "Backbone": "models",
     "Budget": "methods",
     "Comparison": "studies.compare",
+    "EdgeRanking": "suspects",
     "ExtremeResult": "studies.extreme",
     "FastGLTError": "errors",
     "Graph": "graphs",
@@ -60,23 +67,28 @@ _HOME = {
     "Task": "tasks",
     "Ticket": "tickets",
     "Verdict": "judge",
+    "attack_edges": "analysis.attack",
     "compare": "studies.compare",
     "compile_ticket": "deploy",
     "evaluate": "judge",
     "extreme": "studies.extreme",
     "find_ticket": "tickets.find",
+    "rank_edges": "analysis.suspects",
     "register": "registration",
     "set_threads": "kernels",
     "transfer_ticket": "tickets.transfer",
+    "update_ticket": "tickets.update",
 }
 
 __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for torch
     "GAT",
     "GCN",
     "GIN",
+    "Attack",
     "Backbone",
     "Budget",
     "Comparison",
+    "EdgeRanking",
     "ExtremeResult",
     "FastGLTError",
     "Graph",
@@ -93,14 +105,17 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Ticket",
     "Verdict",
     "__version__",
+    "attack_edges",
     "compare",
     "compile_ticket",
     "evaluate",
     "extreme",
     "find_ticket",
+    "rank_edges",
     "register",
     "set_threads",
     "transfer_ticket",
+    "update_ticket",
 ]
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fastglt.kernels.optimizer import Adam, Product
+from fastglt.kernels.optimizer import Adam, GradientDescent, Product
 from tests.helpers import randn
 
 STEPS = 20
@@ -139,3 +139,24 @@ def test_a_product_is_taken_anew_when_a_factor_changes() -> None:
     product.refresh()
     assert product.value.tolist() == [6, 6]
     assert product.value.requires_grad
+
+
+def test_plain_steps_move_like_torchs_within_their_limits() -> None:
+    ours, theirs = tensors(), tensors()
+    plain = GradientDescent([(ours[:2], 0.3), (ours[2:], 0.0)], lr=0.1)
+    groups = [{"params": theirs[:2], "weight_decay": 0.3}, {"params": theirs[2:], "weight_decay": 0.0}]
+    reference = torch.optim.SGD(groups, lr=0.1)
+    kept = torch.arange(35).reshape(7, 5) % 2 == 0
+    with torch.no_grad():
+        ours[0].mul_(kept)
+        theirs[0].mul_(kept)
+    for step in range(5):
+        for index, (left, right) in enumerate(zip(ours, theirs, strict=True)):
+            left.grad, right.grad = (gradient(step, index, torch.float32) for _ in range(2))
+        plain.step(limits={ours[0]: (kept, None)})
+        assert all(tensor.grad is None for tensor in ours)
+        reference.step()
+        with torch.no_grad():
+            theirs[0].mul_(kept)
+    for left, right in zip(ours, theirs, strict=True):
+        assert torch.allclose(left, right, atol=1e-6)

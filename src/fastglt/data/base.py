@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from fastglt.data.disk.opening import Compressed
+
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -41,6 +43,7 @@ class Dataset:
     metric: str  # the name of one, as in `fastglt.tasks.metrics`
     names: Names | None = None  # where nodes and classes are more than numbers
     reversed_edges: int = 0  # edges of a file that were listed one way, and are taken both ways
+    compressed: Compressed | None = None  # the rows of a large graph that is prepared on disk
 
     @cached_property
     def data(self) -> Data:
@@ -84,7 +87,7 @@ class Parts:
         if isinstance(self.x, np.ndarray):
             x = torch.from_numpy(np.ascontiguousarray(self.x))
         else:
-            x = _sparse_tensor(self.x)
+            x = sparse_tensor(self.x)
         return Dataset(
             name=self.known_as or name,
             tensors={"x": x, **tensors},
@@ -170,7 +173,8 @@ def sorted_distinct(numbers: Ints) -> Ints:
     return numbers if fresh.all() else numbers[fresh]
 
 
-def _sparse_tensor(matrix: csr_array) -> Tensor:
+def sparse_tensor(matrix: csr_array) -> Tensor:
+    """A sparse matrix as PyTorch has it, in compressed rows."""
     import torch
 
     indptr, indices, values = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))

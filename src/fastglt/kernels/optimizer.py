@@ -101,5 +101,20 @@ class Adam:
         return next(decay for tensors, decay in self.groups if any(tensor is one for one in tensors))
 
 
+class GradientDescent(Adam):
+    """Plain steps along the gradient, without moments: what clients do whose server has the optimiser."""
+
+    @torch.no_grad()
+    def step(self, products: Iterable[Product] = (), limits: Mapping[Tensor, Limits] | None = None) -> None:
+        """Move each tensor that has a gradient, within its limits, and forget the gradient."""
+        for tensors, weight_decay in self.groups:
+            for tensor in tensors:
+                if tensor.grad is not None:
+                    kept, _ = (limits or {}).get(tensor, (None, None))
+                    gradient = tensor.grad.add(tensor, alpha=weight_decay)
+                    tensor.sub_(gradient if kept is None else gradient.mul_(kept), alpha=self.lr)
+                    tensor.grad = None
+
+
 def _add_gradient(tensor: Tensor, gradient: Tensor) -> None:
     tensor.grad = gradient if tensor.grad is None else tensor.grad.add_(gradient)

@@ -25,7 +25,7 @@ from fastglt.methods.base import (
     train_sparse,
 )
 from fastglt.methods.parts.agreement import ForestRule
-from fastglt.methods.parts.ranking import EDGE_POTENTIALS, feature_norms, swapped
+from fastglt.methods.parts.ranking import EDGE_POTENTIALS, feature_norms, keep_among, swapped
 from fastglt.methods.parts.schedules import SwapSchedule, intermediate_sparsity
 from fastglt.methods.parts.unit_cuts import UNIT_SCORES
 from fastglt.methods.parts.unit_swaps import return_units, swap_units
@@ -159,17 +159,24 @@ class FastGLT(Method):
         if rule is None or training.epoch >= self.epochs or not rule.chooses_after(interval, self._intervals):
             return None
         count, _ = self.targets.kept(training)
-        return rule.choose(training, count, seed=seed, at=at)
+        return rule.choose(training, count, seed=seed, at=at, trusted=self.trusted(training))
+
+    def trusted(self, training: Training) -> Tensor | None:
+        """The edges that a rule may choose from; None: all."""
+        return None
 
     def rule_now(self, training: Training) -> ForestRule | None:
         """How edges are chosen by agreement at this moment of a search, if they are."""
         return self.forest
 
     def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
-        """By the forest rule where it chooses edges."""
-        if self.forest is None:
+        """By the forest rule where it chooses edges; else as pruned edges return, low degrees first."""
+        if self.forest is not None:
+            return self.forest.choose(training, count, seed=seed, among=new)
+        if self.edge_score == "forest":  # no edge was to be pruned
             return super().keep_new_edges(training, new, count, seed=seed)
-        return self.forest.choose(training, count, seed=seed, among=new)
+        potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph).cpu()
+        return keep_among(new, potential, count, seed)
 
     def schedule(self, target: float) -> SwapSchedule:
         """How one mask moves from its one-shot cut to a target."""

@@ -7,7 +7,7 @@ from torch import Tensor
 from fastglt.errors import require
 from fastglt.masks import Masks, flatten, weight_masks
 from fastglt.methods.base import Method, cut_lowest, train_sparse
-from fastglt.methods.parts.ranking import edge_peripherality, highest
+from fastglt.methods.parts.ranking import edge_peripherality, highest, keep_among
 from fastglt.system.seeds import derive
 from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs
@@ -70,3 +70,7 @@ class TEDDY(Method):
             sizes, (_, count) = flatten(training.weights).detach().abs_().cpu(), self.targets.kept(training)
             kept = highest(sizes, count, derive(training.seed, "project", training.epoch))
             training.apply(Masks(edges=training.masks.edges, weights=weight_masks(kept, training.weights)))
+
+    def keep_new_edges(self, training: Training, new: Tensor, count: int, *, seed: int) -> Tensor:
+        """By the same strength, on the graph as it is now."""
+        return keep_among(new, edge_peripherality(training.task.graph).cpu(), count, seed)

@@ -27,6 +27,7 @@ from fastglt.system.seeds import own_random_state, own_randomness
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class Network(nn.Module, ABC):
@@ -203,14 +204,18 @@ class Backbone(Network):
         There is one hop for each round of message passing; the receivers of one are the senders of the next.
         """
 
+    def layers_in_strips(self) -> "Sequence[StripLayer] | None":
+        """Its layers, each of which can be computed for a strip of nodes at a time; None: only all at once."""
+        return None
+
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """The outputs of some nodes, from the part of the graph that they depend on."""
         whole = nodes is not None and any(map(looks_at_all_nodes, self.modules()))
-        hops = graph.hops(None if whole else nodes, depth=self.num_layers)
+        hops = graph.hops(None if whole else nodes, depth=self.num_layers, near=True)
         out = self.outputs(x.of(hops[0].senders), hops, soft_edge_mask)
-        return out[nodes] if whole else out
+        return out if nodes is not None and not whole else hops[-1].picked(out, nodes)
 
     @property
     def prunable(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from fastglt.cli.shared.tickets import (
     task_of,
     warnings_told,
 )
+from fastglt.cli.shared.updating import on_new_graph, task_for
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ OtherGraph = Annotated[
     bool,
     typer.Option(
         "--other-graph",
-        help="Use the ticket on a graph that is not its own; it must have as many edges.",
+        help="Use the ticket on a graph that is not its own. With as many edges, its mask counts as it is; with "
+        "others, as [bold]fastglt update --epochs 0[/] would have it.",
         rich_help_panel=arguments.RUN,
     ),
 ]
@@ -50,6 +52,8 @@ def compiled(
         raise InputError(f"{rule}; find one without --inductive")
     dataset = graph.load(file)
     with warnings_told(path):
+        if other_graph and task_for(ticket, dataset).graph.num_edges != ticket.masks.edges.size:
+            ticket = on_new_graph(ticket, file, graph, dataset)
         task = task_of(ticket, dataset, other_graph=other_graph)
         labels = labels_in(dataset.tensors)
         predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph, labels=labels)

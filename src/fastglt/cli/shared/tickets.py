@@ -185,7 +185,7 @@ def task_and_hidden(
     if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
         raise InputError(
             f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
-            "with --directed if it was directed"
+            "with --directed if it was directed; to a graph that has changed since, fastglt update takes it"
         )
     ticket.check(task, other_graph=other_graph)
     return task, hidden

@@ -84,6 +84,17 @@ def keep_largest(strengths: Tensor, count: int, seed: int) -> Tensor:
     return ~lowest(strengths, strengths.numel() - count, seed)
 
 
+def keep_among(some: Tensor, strengths: Tensor, count: int, seed: int) -> Tensor:
+    """A boolean vector that keeps, of some elements, the `count` with the largest strengths.
+
+    >>> keep_among(torch.tensor([True, True, False]), torch.tensor([1.0, 2.0, 3.0]), 1, seed=0).tolist()
+    [False, True, False]
+    """
+    kept = torch.zeros_like(some)
+    kept[some] = keep_largest(strengths[some], count, seed)
+    return kept
+
+
 def keep_random(size: int, count: int, seed: int) -> Tensor:
     """A boolean vector that keeps `count` elements drawn at random."""
     kept = torch.zeros(size, dtype=torch.bool)

@@ -16,6 +16,7 @@ from fastglt.models.parts import columns_of, few_units, glorot, product, rows_of
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class GCNLayer(nn.Module):
@@ -41,10 +42,23 @@ class GCNLayer(nn.Module):
 
         `reads` are the units that the senders' rows consist of, `writes` those that are computed; None: all.
         """
+        sent = product(x, columns_of(rows_of(self.weight, reads), writes))
+        return self.receive(sent, hop, soft_edge_mask, activation=activation, p=p, writes=writes)
+
+    def receive(
+        self,
+        sent: Tensor,
+        hop: Hop,
+        soft_edge_mask: Tensor | None,
+        *,
+        activation: str,
+        p: float,
+        writes: Tensor | None = None,
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send."""
         values = hop.weigh(hop.symmetric_norm, soft_edge_mask)
-        h = product(x, columns_of(rows_of(self.weight, reads), writes))
         bias = columns_of(self.bias, writes)
-        return aggregate(hop.csr, values, h, bias, activation=activation, p=p, training=self.training)
+        return aggregate(hop.csr, values, sent, bias, activation=activation, p=p, training=self.training)
 
 
 class GCN(Backbone):
@@ -86,6 +100,12 @@ class GCN(Backbone):
             Linear(layer="layer2", weight="layer2.weight", reads="hidden", writes="classes"),
             Aggregation(layer="layer2", width=self.out_channels, parameters=("layer2.bias",)),
         )
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GCNStrips`."""
+        from fastglt.models.gcn.strips import GCNStrips
+
+        return GCNStrips(self.layer1, "relu"), GCNStrips(self.layer2, "none")
 
     def program(self) -> "Program | None":
         """See `GCNProgram`."""

@@ -19,6 +19,7 @@ from fastglt.system.seeds import derive, uniform
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 _AGGREGATIONS = ("mean", "sum")
@@ -56,6 +57,20 @@ class GINLayer(nn.Module):
         The hop's self-loops carry a node's own row. `reads` are the units that the senders' rows consist of,
         `writes` those that are computed, where the MLP has one matrix; None: all.
         """
+        sent = product(x, columns_of(rows_of(self.weight, reads), writes))
+        return self.receive(sent, hop, soft_edge_mask, activation=activation, p=p, writes=writes)
+
+    def receive(
+        self,
+        sent: Tensor,
+        hop: Hop,
+        soft_edge_mask: Tensor | None,
+        *,
+        activation: str,
+        p: float,
+        writes: Tensor | None = None,
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send."""
         norm = hop.mean_norm if self.mean else hop.sum_norm
         values = hop.weigh(norm, soft_edge_mask) + (1 + self.eps) * hop.is_loop
         finish = {"activation": activation, "p": p}
@@ -63,7 +78,7 @@ class GINLayer(nn.Module):
         h = aggregate(
             hop.csr,
             values,
-            product(x, columns_of(rows_of(self.weight, reads), writes)),
+            sent,
             columns_of(self.bias, writes),
             training=self.training,
             **(finish if last == 0 else {"activation": "relu"}),
@@ -140,6 +155,12 @@ class GIN(Backbone):
             Aggregation(layer=layer, width=width, parameters=(f"{layer}.bias", f"{layer}.eps")),
             *deeper,
         )
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GINStrips`."""
+        from fastglt.models.gin.strips import GINStrips
+
+        return GINStrips(self.layer1, None), GINStrips(self.layer2, self)
 
     def program(self) -> "Program | None":
         """See `GINProgram`; a deeper MLP has none."""
