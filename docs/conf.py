@@ -1,5 +1,7 @@
 """How `make docs` builds the pages and the API reference. Nothing is fetched from the network."""
 
+from typing import Any
+
 from sphinx.application import Sphinx
 
 import fastglt
@@ -35,6 +37,14 @@ html_title = f"fastglt {release}"
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", link_inside)
+    app.connect("html-page-context", level_captions, priority=900)  # after the theme's own
+
+
+def level_captions(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Captions of the table of contents are headings; say of which level, which screen readers ask for."""
+    for name in ("furo_navigation_tree", "body"):
+        if name in context:
+            context[name] = context[name].replace('role="heading">', 'role="heading" aria-level="2">')
 
 
 def link_inside(app: Sphinx, page: str, source: list[str]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from fastglt import Ticket, set_threads
 from fastglt.system.quiet import quiet_import
+from tests.processes import FOLDER
 
 with quiet_import():
     from tests.toy_data import quick_ticket
@@ -26,13 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported."""
     folder = tempfile.TemporaryDirectory(prefix="fastglt-tests-")
     config.add_cleanup(folder.cleanup)
+    os.environ.setdefault(FOLDER, f"{folder.name}:{os.getpid()}")  # processes of pytest-xdist share the first one's
     os.environ["FASTGLT_CACHE"] = folder.name
     os.environ["FASTGLT_STORE"] = str(Path(folder.name) / "results.sqlite")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    """Whatever the test before has set."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """One thread, whatever the test before has set, also for what several tests share."""
     set_threads(1)
 
 

@@ -65,7 +65,7 @@ def imported_folders(folder: str) -> set[str]:
 # Each folder and what it may import besides errors and system; the command line may import everything.
 # An upper bound: an import that goes breaks nothing, one that comes must be among these.
 _DATA = {"graphs", "kernels", "masks", "tasks"}
-_LEARNING = {*_DATA, "models", "training", "methods"}
+_LEARNING = {*_DATA, "models", "training", "suspects", "methods"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "masks": set(),
@@ -77,10 +77,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tasks": {"graphs", "masks"},
     "models": _DATA,
     "training": {*_DATA, "models"},
-    "methods": {*_DATA, "models", "training"},
+    "suspects": {*_DATA, "models", "training"},
+    "attacks": {*_DATA, "models", "training"},
+    "methods": {*_DATA, "models", "training", "suspects"},
     "registration": {"methods", "models", "tasks"},
     "tickets": {*_LEARNING, "report"},
-    "analysis": {*_LEARNING, "tickets"},
+    "analysis": {*_LEARNING, "attacks", "tickets"},
     "runs": {*_LEARNING, "tickets", "analysis", "data", "report"},
     "federated": {*_LEARNING, "tickets", "data"},
     "judge": {*_LEARNING, "tickets", "report", "runs"},
@@ -88,6 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "deploy": {*_LEARNING, "tickets"},
     "serve": {"kernels", "tasks", "data", "deploy"},
     "pages": {*_LEARNING, "tickets", "analysis", "data", "report", "runs", "judge", "studies"},
+    "ui": {"pages", "runs", "serve"},
     "bench": {*_LEARNING, "tickets", "data", "deploy", "runs"},
 }
 EVERYBODYS = {"errors", "system"}

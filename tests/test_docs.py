@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +12,7 @@ import fastglt
 from fastglt.methods import METHODS
 from fastglt.methods.options import options_of
 from tests.conftest import OwnModule
+from tests.processes import run
 from tests.toy_data import quick_ticket, toy_data
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -54,9 +54,7 @@ def test_the_pages_commands_run(feature_gap: Path) -> None:
     for command in commands:
         words = command.replace("--seeds 0-4", "--seeds 0").replace("fastglt,random,", "").split()[1:]
         more = [] if words[0] == "methods" else ["--dataset", TINY, *SHORT, "--threads", "1"]
-        done = subprocess.run(
-            [script, *words, *more], cwd=feature_gap.parent, capture_output=True, text=True, check=False
-        )
+        done = run(script, *words, *more, folder=feature_gap.parent)
         assert done.returncode == 0, done.stderr
         assert "feature-gap" in done.stdout
 

@@ -1,11 +1,10 @@
 """The scripts in examples/ run as they are, offline and with few epochs."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SAYS = {
@@ -21,17 +20,10 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", SAYS)
-def test_an_example_runs_and_says_what_it_did(name: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "EPOCHS": "4", "FASTGLT_STORE": str(tmp_path / "results.sqlite")}
-    environment.pop("FASTGLT_DATA", None)
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / name],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_an_example_runs_and_says_what_it_did(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FASTGLT_DATA", raising=False)
+    variables = {"EPOCHS": "4", "FASTGLT_STORE": str(tmp_path / "results.sqlite")}
+    done = run(EXAMPLES / name, folder=tmp_path, variables=variables)
     assert done.returncode == 0, done.stderr
     for part in SAYS[name]:
         assert part in done.stdout

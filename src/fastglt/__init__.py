@@ -20,6 +20,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 if TYPE_CHECKING:
+    from fastglt.analysis.attack import attack_edges
+    from fastglt.analysis.suspects import rank_edges
+    from fastglt.attacks import Attack
     from fastglt.deploy import Predictor, compile_ticket
     from fastglt.errors import FastGLTError, InputError, MachineError
     from fastglt.graphs.graph import Graph
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from fastglt.registration import register
     from fastglt.studies.compare import Comparison, compare
     from fastglt.studies.extreme import ExtremeResult, extreme
+    from fastglt.suspects import EdgeRanking
     from fastglt.tasks import Metric, NodeTask, Task
     from fastglt.tickets.find import find_ticket
     from fastglt.tickets.ticket import Ticket
@@ -43,9 +47,11 @@ _HOME = {
     "GAT": "models",
     "GCN": "models",
     "GIN": "models",
+    "Attack": "attacks",
     "Backbone": "models",
     "Budget": "methods",
     "Comparison": "studies.compare",
+    "EdgeRanking": "suspects",
     "ExtremeResult": "studies.extreme",
     "FastGLTError": "errors",
     "Graph": "graphs",
@@ -61,11 +67,13 @@ _HOME = {
     "Task": "tasks",
     "Ticket": "tickets",
     "Verdict": "judge",
+    "attack_edges": "analysis.attack",
     "compare": "studies.compare",
     "compile_ticket": "deploy",
     "evaluate": "judge",
     "extreme": "studies.extreme",
     "find_ticket": "tickets.find",
+    "rank_edges": "analysis.suspects",
     "register": "registration",
     "set_threads": "kernels",
     "transfer_ticket": "tickets.transfer",
@@ -76,9 +84,11 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "GAT",
     "GCN",
     "GIN",
+    "Attack",
     "Backbone",
     "Budget",
     "Comparison",
+    "EdgeRanking",
     "ExtremeResult",
     "FastGLTError",
     "Graph",
@@ -95,11 +105,13 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
     "Ticket",
     "Verdict",
     "__version__",
+    "attack_edges",
     "compare",
     "compile_ticket",
     "evaluate",
     "extreme",
     "find_ticket",
+    "rank_edges",
     "register",
     "set_threads",
     "transfer_ticket",

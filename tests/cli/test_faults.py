@@ -6,14 +6,13 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.processes import Process, run
 
 KILLS = int(os.environ.get("FASTGLT_KILLS", "2"))
 RUN = ("find", "--quiet", "--hidden", "64", "--oneshot-epochs", "10", "--denoise-epochs", "60", "--threads", "1")
@@ -31,9 +30,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, float]
     return (folder / "ticket.safetensors").read_bytes(), time.monotonic() - began
 
 
-def start(folder: Path, *arguments: str, wrapper: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
-    command = [*wrapper, sys.executable, "-m", "fastglt", *RUN, "--out", str(folder), *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+def start(folder: Path, *arguments: str) -> Process:
+    return Process("-m", "fastglt", *RUN, "--out", folder, *arguments)
 
 
 def wait_for(path: Path, seconds: float = 120) -> None:
@@ -74,13 +72,26 @@ def test_asked_to_stop_it_says_how_to_go_on(
     assert (tmp_path / "run" / "ticket.safetensors").read_bytes() == undisturbed[0]
 
 
+# What comes before a command: a limit of 40 KB for a file, enough for the store and not for a run; a full output.
+FULL_DISK = """
+import resource, sys
+from fastglt.__main__ import (main)
+resource.setrlimit(resource.RLIMIT_FSIZE, (40960, 40960))
+main()
+"""
+FULL_OUTPUT = """
+import os, sys
+from fastglt.__main__ import (main)
+os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+main()
+"""
+
+
 def test_a_disk_that_takes_no_more_is_one_clear_line(tmp_path: Path) -> None:
-    no_file_above_40_kb = ("bash", "-c", 'ulimit -f 40; exec "$@"', "bash")  # enough for the store, not for a run
-    process = start(tmp_path / "run", "--checkpoint-every", "0", wrapper=no_file_above_40_kb)
-    _, err = process.communicate()
-    assert process.returncode == 1
-    assert f"cannot write '{tmp_path}/run/" in err
-    assert "Traceback" not in err
+    done = run("-c", FULL_DISK, *RUN, "--out", tmp_path / "run", "--checkpoint-every", "0")
+    assert done.returncode == 1
+    assert f"cannot write '{tmp_path}/run/" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (tmp_path / "run" / "metrics.json").exists()
     assert not list((tmp_path / "run").rglob(".*.part*")), "a torn file was left behind"
 
@@ -88,9 +99,7 @@ def test_a_disk_that_takes_no_more_is_one_clear_line(tmp_path: Path) -> None:
 def test_output_that_takes_no_more_is_told() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    command = [sys.executable, "-m", "fastglt", "methods", "--json"]
-    with Path("/dev/full").open("w") as full:
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    result = run("-c", FULL_OUTPUT, "methods", "--json")
     assert result.returncode == 1
     assert result.stderr == "error: cannot write the result (No space left on device)\n"
 

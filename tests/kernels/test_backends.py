@@ -1,8 +1,6 @@
 """The back ends among themselves: same numbers, same bits for any number of threads, and who is asked."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -32,6 +30,7 @@ from fastglt.kernels import (
 from tests.conftest import BACKENDS
 from tests.helpers import randn, values_and_gradients
 from tests.kernels.references import PATTERNS, csr_of, dense_product
+from tests.processes import run
 
 MODULES = {"numba": _numba, "torch": _torch, "plain": _plain}
 GRAPH = csr_of(randn(300, 300, seed=1) > 1.5)
@@ -181,8 +180,8 @@ torch.ones(500, 500) @ torch.ones(500, 500)
 {then}
 print(torch.get_num_threads())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"
+    done = run("-c", code)
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_set_threads_is_seen_by_both_libraries() -> None:

@@ -99,6 +99,39 @@ def test_threads_share_the_strips() -> None:
     assert torch.equal(alone, run(values.unsqueeze(1), rows.product()))  # what it gave before is its own
 
 
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("strip", [STRIP, NARROW])
+@pytest.mark.parametrize("in_strips", [True, False])
+def test_one_thread_gives_what_several_give(
+    count: int, strip: int, in_strips: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small products are left to the calling thread, by loops of their own."""
+    csr, values = as_csr(sparse(70, 40, 0.3, 0))
+    x, weight = sparse(40, 33, 0.5, 1), sparse(33, count * strip, 0.1, 2)
+    bias, out, shift = torch.randn(count * strip), torch.randn(count * strip, 8), torch.randn(8)
+    heads = torch.zeros(count, dtype=torch.int64)
+    matrix = StoredMatrix.of(weight, strip=strip if in_strips else None)
+
+    def both_hops() -> Tensor:
+        rows = matrix.prepare(*as_csr(x))
+        run = projection(csr, bias, out, shift, activation="relu", heads=heads)
+        hidden = run(values.unsqueeze(1), rows.product())
+        back, factors = as_csr(sparse(9, 70, 0.3, 4))
+        return narrow_sums(back, torch.ones(8))(factors.unsqueeze(1), hidden)
+
+    alone = both_hops()
+    monkeypatch.setattr("fastglt.kernels._numba._ALONE", -1)
+    before = numba.get_num_threads()
+    numba.set_num_threads(2)
+    try:
+        together = both_hops()
+    finally:
+        numba.set_num_threads(before)
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-4)
+    hidden = torch.relu(sparse(70, 40, 0.3, 0) @ (x @ weight) + bias) @ out + shift
+    torch.testing.assert_close(alone, sparse(9, 70, 0.3, 4) @ hidden + 1, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("activation", FUNCTIONS)
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.usefixtures("backend")

@@ -16,6 +16,7 @@ from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask, Masks
 from fastglt.methods import FastGLT, Forest
+from fastglt.methods.forest import SUSPICION
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.edge_trials import try_rules
 from fastglt.methods.parts.forests import edge_standing
@@ -27,6 +28,7 @@ from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training, train
 from fastglt.training.outputs import network_outputs, network_outputs_and_support
 from tests.helpers import BUDGET, both_ways, counts, method_of, toy_task, training_of
+from tests.suspects.poisoned_task import poisoned
 
 
 def components(graph: Graph, kept: Tensor) -> int:
@@ -320,3 +322,53 @@ class TestEdgeRules:
     def test_what_makes_no_sense_is_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(InputError):
             method_of("forest", 0.5, 0.5, **wrong)
+
+
+def test_a_robust_search_starts_without_the_most_suspicious_edges() -> None:
+    task, added = poisoned(120)
+    method = forest(0.2, 0.5, robust=True)
+    network = GCN(task.x.num_features, 8, 3)
+    training = Training(network, task, method.recipe, seed=0)
+    method.begin(training)
+    suspicion, first = training.method_state[SUSPICION], training.masks.edges.kept
+    gone = int((~first).sum())
+    assert gone == min(round(float(suspicion.sum())), round(0.2 * task.graph.num_edges))
+    assert suspicion[~first].min() >= suspicion[first].max()
+    assert added[(~first).numpy()].mean() > 0.6
+    best = train(training, method)
+    assert best.masks.edges.count == task.graph.num_edges - round(0.2 * task.graph.num_edges)
+    assert not bool((best.masks.edges.kept & ~first).any())  # what was gone did not return
+    assert best.findings["suspects"] == round(float(suspicion.sum()))
+
+
+def test_a_robust_search_that_may_remove_little_removes_the_worst() -> None:
+    task, _ = poisoned(120)
+    method = forest(0.01, 0.0, robust=True)
+    training = Training(GCN(task.x.num_features, 8, 3), task, method.recipe, seed=0)
+    method.begin(training)
+    count = task.graph.num_edges - round(0.01 * task.graph.num_edges)
+    assert training.masks.edges.count == count
+    chosen = method.choose_forest(training, interval=5)
+    assert chosen is not None
+    assert torch.equal(chosen, training.masks.edges.kept)
+
+
+def test_robust_is_an_option_only_where_it_is_chosen() -> None:
+    assert "robust" not in forest(0.2, 0.5).options
+    assert forest(0.2, 0.5, robust=True).options["robust"] is True
+    assert forest(0.0, 0.5, robust=True).needs == ()
+
+
+def test_the_rule_sees_trusted_edges_alone() -> None:
+    training = after_stage_one(forest(0.4, 0.0))
+    seen = torch.ones(60, dtype=torch.bool)
+    seen[::7] = False
+    outputs, support = network_outputs_and_support(training, seen=seen)
+    assert support[~seen].tolist() == [0.0] * int((~seen).sum())
+    pruned = training.task.graph.prune(Mask(seen))
+    with torch.no_grad():
+        torch.testing.assert_close(outputs, training.network.eval()(training.task.x, pruned, None, None))
+    rule = ForestRule()
+    chosen = rule.choose(training, 30, seed=0, trusted=seen)
+    assert int(chosen.sum()) == 30
+    assert not bool((chosen & ~seen).any())

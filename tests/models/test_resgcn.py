@@ -11,6 +11,7 @@ from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.masks import Mask
 from fastglt.models.recompute import recomputed
+from fastglt.models.resgcn.fused import Room
 from fastglt.models.resgcn.network import ResGCN
 from fastglt.models.resgcn.twin import StockResGCN
 from tests.helpers import randn
@@ -223,3 +224,36 @@ def test_wrong_options_are_named() -> None:
         network(mlp_layers=0)
     with pytest.raises(InputError, match=r"num_layers must be at least 1 \(got 0\)"):
         network(num_layers=0)
+
+
+def test_what_is_kept_while_there_is_room_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, x, model = GRAPHS["undirected"], FEATURES["dense"], network(dropout=0.5).train()
+    score, found = randn(graph.num_edges, seed=8).requires_grad_(), []
+    for left in (2**20, 0):
+        monkeypatch.setattr(Room.__init__, "__defaults__", (left,))
+        torch.manual_seed(3)
+        out = model(x, graph, score)
+        found.append(torch.autograd.grad(out.square().sum(), [score, *model.parameters()]))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("spread", [1.0, 900.0])  # the second is beyond the range of an exponential
+@pytest.mark.parametrize("variant", ["as on arxiv", "as on proteins"])
+def test_gradients_of_a_layer_for_some_receivers(variant: str, spread: float) -> None:
+    """Of the soft edge mask and the temperature too."""
+    pairs = torch.randint(0, 12, (2, 20), generator=torch.Generator().manual_seed(0))
+    graph = Graph.from_edge_index(torch.cat([pairs, pairs.flip(0)], 1), 12, directed=False)
+    layer = network(**{**VARIANTS[variant], "num_layers": 2}).double().train().layers[int(spread == 1)]
+    hop = graph.hops(torch.tensor([1, 3, 4, 8]), depth=1)[0]
+    h = randn(hop.csr.num_columns, HIDDEN, dtype=torch.float64)
+    h[0] *= spread
+    score = randn(graph.num_edges, seed=8, dtype=torch.float64).abs().add(0.1)
+
+    def run(h: Tensor, score: Tensor, t: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        values = hop.weigh(torch.ones(hop.csr.num_entries, dtype=torch.float64), score)
+        return layer(h, hop, values, t, 0.3, Room())  # type: ignore[no-any-return]
+
+    given = h.requires_grad_(), score.requires_grad_(), torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(run, given)

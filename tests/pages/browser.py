@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.pages.axe import CHECK
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
@@ -86,6 +88,23 @@ class Browser:
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
+
+    def wait(self, condition: str) -> None:
+        """Until an expression is true in the page."""
+        ends = time.monotonic() + PATIENCE
+        while not self._holds(condition):
+            assert time.monotonic() < ends, f"{condition} never came"
+            time.sleep(0.1)
+
+    def _holds(self, condition: str) -> bool:
+        found = self.call("Runtime.evaluate", expression=condition, returnByValue=True)
+        return found["result"].get("value") is True
+
+    def violations(self, axe: str) -> list[str]:
+        """What axe-core finds wrong with the page, as rules and places."""
+        self.call("Runtime.evaluate", expression=axe)
+        found: list[str] = self.run(CHECK)
+        return found
 
     @property
     def complaints(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from multiprocessing import forkserver
@@ -16,6 +15,7 @@ from fastglt.methods import Budget
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.run_folder import RunFolder
 from tests.conftest import OwnModule
+from tests.processes import Process
 
 from .examples import experiment, runs_of
 
@@ -223,9 +223,8 @@ if __name__ == "__main__":
 
 
 def test_commands_that_share_runs_wait_for_each_other(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", OTHER, str(tmp_path)]
-    others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    reasons = [other.communicate(timeout=120)[0] for other in others]
+    others = [Process("-c", OTHER, tmp_path) for _ in range(2)]
+    reasons = [other.communicate()[0] for other in others]
     assert [other.returncode for other in others] == [0, 0]
     assert reasons == ['["", "", "", "", "", ""]\n'] * 2
     assert not (tmp_path / "logs").exists()

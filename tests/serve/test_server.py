@@ -3,7 +3,6 @@
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -15,19 +14,23 @@ import pytest
 
 from fastglt.errors import InputError
 from fastglt.serve.server import address, listen, run
+from tests.processes import Process
 
 from .servers import ENOUGH, NEW, connect, wait_until
 
 ROOT = Path(__file__).parents[2]
 
 
+NOHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))"
+
+
 @contextmanager
-def slow_process(*prefix: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The slow server, and its address."""
-    command = [*prefix, sys.executable, "-m", "tests.serve.slow_server"]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+def slow_process(first: str = "") -> Iterator[tuple[Process, str]]:
+    """The slow server, which does something else first, and its address."""
+    code = f"import runpy\n{first}\nrunpy.run_module('tests.serve.slow_server', run_name='__main__')"
+    with Process("-c", code, folder=ROOT) as process:
         try:
-            assert process.stdout is not None
             yield process, process.stdout.readline().strip()
         finally:
             process.kill()
@@ -56,12 +59,11 @@ def test_what_was_accepted_is_answered_and_nothing_else_before_it_ends(number: s
             (200, [i, 7]) for i in range(4)
         ]
         assert process.wait(ENOUGH) == 0
-        assert process.stderr is not None
         assert process.stderr.read() == ""
 
 
 def test_under_nohup_a_hangup_changes_nothing() -> None:
-    with slow_process("nohup") as (process, base):
+    with slow_process(NOHUP) as (process, base):
         process.send_signal(signal.SIGHUP)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(1)
@@ -69,7 +71,7 @@ def test_under_nohup_a_hangup_changes_nothing() -> None:
 
 
 def test_without_descriptors_it_says_so_in_one_line_and_recovers() -> None:
-    with slow_process("prlimit", "--nofile=40") as (process, base):
+    with slow_process(FEW_FILES) as (process, base):
         kept = [connect(base) for _ in range(60)]
         time.sleep(2.5)  # it has tried again meanwhile
         for one in kept:
@@ -77,7 +79,6 @@ def test_without_descriptors_it_says_so_in_one_line_and_recovers() -> None:
         assert httpx.get(f"{base}/healthz", timeout=ENOUGH).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(ENOUGH) == 0
-        assert process.stderr is not None
         (line,) = process.stderr.read().splitlines()
         assert line.endswith(
             "connections wait until others end: Too many open files; allow the process more open files (ulimit -n)"

@@ -22,7 +22,10 @@ class Made:
     def __init__(self, last: float) -> None:
         self.last = last
 
-    def run(self, trials: Sequence[tuple[str, Targets]], seeds: Sequence[int]) -> tuple[list[Any], list[Any]]:
+    def run(
+        self, trials: Sequence[tuple[str, Targets]], seeds: Sequence[int], *, plain_twins: bool
+    ) -> tuple[list[Any], list[Any]]:
+        assert plain_twins  # who chooses looks at no other opponent
         self.asked = [(targets, seed) for _, targets in trials for seed in seeds]
         return [], []
 

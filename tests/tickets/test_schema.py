@@ -1,7 +1,5 @@
 """Tickets that are well formed, with a checksum that fits, and not what fastglt writes."""
 
-import subprocess
-import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ import torch
 
 from fastglt import InputError, Mask, Masks, Ticket
 from fastglt.tickets.ticket_file import decode, encode
+from tests.processes import run
 from tests.tickets.test_ticket_file import made, rewritten
 from tests.toy_data import quick_ticket
 
@@ -143,7 +142,7 @@ def test_memory_that_runs_out_is_the_machines_fault(tmp_path: Path) -> None:
     mask = Mask(torch.zeros(8192, 8192, dtype=torch.bool))
     path = tmp_path / "large.safetensors"
     path.write_bytes(encode(made(Masks(edges=Mask([1]), weights={"a": mask}), {"a": torch.zeros(8192, 8192)})))
-    result = subprocess.run([sys.executable, "-c", LOW, path], capture_output=True, text=True, check=False)
+    result = run("-c", LOW, path)
     assert result.returncode == 0, result.stderr
     assert result.stdout == (
         f"cannot read '{path}': there is not enough memory; close other programs, or use a machine with more\n"

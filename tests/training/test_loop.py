@@ -30,7 +30,7 @@ class TestRecipe:
     )
     def test_impossible_settings_are_refused(self, setting: str, value: float, rule: str) -> None:
         with pytest.raises(InputError, match=rf"{rule} \(got {value}\)"):
-            Recipe(**{setting: value})
+            Recipe(**{setting: value})  # type: ignore[arg-type]
 
 
 class TestBest:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fastglt.bench import Note, silent
@@ -57,7 +56,7 @@ def pyg_job(prepared: "Prepared", form: str) -> Job:
     """What a process of stock PyG's side is told."""
     from fastglt.runs.experiment import thread_count
 
-    experiment, root = prepared.experiment, prepared.experiment.data_root
+    experiment, root, recipe = prepared.experiment, prepared.experiment.data_root, prepared.method.budget.recipe
     return {
         "name": experiment.dataset,
         "source": {
@@ -68,7 +67,7 @@ def pyg_job(prepared: "Prepared", form: str) -> Job:
         "twin": prepared.network.twin,
         "spec": prepared.network.spec,
         "form": form,
-        "recipe": asdict(prepared.method.budget.recipe),
+        "recipe": {name: getattr(recipe, name) for name in ("lr", "weight_decay")},
         "threads": thread_count(experiment.threads),
         "device": experiment.device,
     }

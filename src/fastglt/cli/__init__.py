@@ -14,6 +14,7 @@ from rich.console import Console
 
 from fastglt import __version__
 from fastglt.cli.commands import (
+    attack,
     bench,
     compare,
     data,
@@ -32,13 +33,17 @@ from fastglt.cli.commands import (
     runs,
     serve,
     show,
+    suspects,
     transfer,
     tune,
+    ui,
     update,
 )
 from fastglt.cli.shared.help_text import as_lines
-from fastglt.errors import FastGLTError
+from fastglt.cli.shared.torchrun import silent_helper
+from fastglt.errors import FastGLTError, InputError
 from fastglt.report.tables import plain
+from fastglt.system import ranks
 from fastglt.system.process import Reserve, refuse_numba_settings, require_room, what_ran_out
 from fastglt.system.terminal import warn, write_anyhow
 
@@ -67,7 +72,10 @@ _add("runs", runs.runs, runs.EXAMPLES)
 _add("reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("report", report.report, report.EXAMPLES)
 _add("plot", plot.plot, plot.EXAMPLES)
+_add("ui", ui.ui, ui.EXAMPLES)
 _add("show", show.show, show.EXAMPLES)
+_add("suspects", suspects.suspects, suspects.EXAMPLES)
+_add("attack", attack.attack, attack.EXAMPLES)
 _add("diff", diff.diff, diff.EXAMPLES)
 _add("transfer", transfer.transfer, transfer.EXAMPLES)
 _add("federated", federated.federated, federated.EXAMPLES)
@@ -82,6 +90,7 @@ _add("tune", tune.tune, tune.EXAMPLES)
 _OUTPUT_FAILS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # closed, or full
 _LESS = "a smaller --hidden"
 _WITHOUT_TORCH = ("runs",)
+_TOGETHER = ("find",)  # what several processes of torchrun can do together
 _HELP = {"--help"}
 _reserve: list[Reserve] = []
 
@@ -118,11 +127,17 @@ def _main(
         require_room()
     if use:
         _use(use)
+    if ranks.started()[1] > 1:
+        if context.invoked_subcommand not in _TOGETHER:
+            got = f"{context.invoked_subcommand} in {ranks.started()[1]} processes"
+            raise InputError(f"torchrun is for find (got {got}); compare and extreme have --jobs and --engine")
+        context.with_resource(ranks.joined())
 
 
 def main() -> None:
     """Run the command line; what goes wrong on purpose becomes one line and an exit code."""
     write_anyhow(sys.stdout)
+    errors = silent_helper()
     _reserve.append(Reserve())
     try:
         refuse_numba_settings()
@@ -130,10 +145,13 @@ def main() -> None:
             warnings.showwarning = partial(_tell, set())
             app(prog_name="fastglt")
     except FastGLTError as error:
+        errors.speak(error.exit_code)
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
+        errors.speak(130)
         _fail("interrupted", 130)
     except Exception as error:
+        errors.speak(1)
         _fail_of_machine(error)
 
 

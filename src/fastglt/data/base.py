@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from fastglt.data.disk.opening import Compressed
+
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -41,6 +43,7 @@ class Dataset:
     metric: str  # the name of one, as in `fastglt.tasks.metrics`
     names: Names | None = None  # where nodes and classes are more than numbers
     reversed_edges: int = 0  # edges of a file that were listed one way, and are taken both ways
+    compressed: Compressed | None = None  # the rows of a large graph that is prepared on disk
 
     @cached_property
     def data(self) -> Data:

@@ -39,10 +39,10 @@ def read_csv(edges: Path, nodes: Path) -> FileGraph:
     if not nodes.is_file():
         raise InputError(f"{nodes}: no such file; put the nodes there, or name both files as edges.csv+nodes.csv")
     with open_table(nodes) as (header, rows):
-        table = _read_nodes(nodes, header, rows)
+        table = read_nodes(nodes, header, rows)
     with open_table(edges) as (header, rows):
         source, target, weights = read_edges(edges, header, rows, table.numbers, nodes)
-    labels, classes = _classes(table.labels)
+    labels, classes = classes_of(table.labels)
     return FileGraph(
         features=table.features(),
         labels=labels,
@@ -79,7 +79,7 @@ class _Columns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Nodes:
+class Nodes:
     """The node file's columns, as read."""
 
     numbers: dict[str, int]  # a node's id -> its row
@@ -88,19 +88,22 @@ class _Nodes:
     values: array[float]  # features, row after row
 
     def features(self) -> Floats:
+        """A row for each node."""
         with np.errstate(over="ignore"):  # too large becomes inf, which is refused later by name
             return np.array(self.values).reshape(len(self.labels), -1).astype(np.float32)
 
     def masks(self) -> SplitMasks | None:
+        """The split, if a node names one."""
         if not any(self.splits):
             return None
         splits = np.array(self.splits)
         return SplitMasks(*(splits == part for part in SplitMasks._fields))
 
 
-def _read_nodes(path: Path, header: list[str], rows: Rows) -> _Nodes:
+def read_nodes(path: Path, header: list[str], rows: Rows) -> Nodes:
+    """The node file's columns."""
     columns = _columns(path, header)
-    nodes, below_zero = _Nodes(numbers={}, labels=[], splits=[], values=array("d")), False
+    nodes, below_zero = Nodes(numbers={}, labels=[], splits=[], values=array("d")), False
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(
@@ -167,7 +170,7 @@ def _not_a_number(path: Path, line: int, header: list[str], row: list[str], colu
     )
 
 
-def _classes(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
+def classes_of(labels: list[str]) -> tuple[Ints, tuple[str, ...]]:
     """Class indices by the labels' order, -1 where there is none, and the classes' names.
 
     They are ordered by value if all are whole numbers, of which 1 and 01 are one; else by spelling.

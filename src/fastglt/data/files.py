@@ -23,6 +23,7 @@ from fastglt.data.npz_file import read_npz
 from fastglt.data.ogb import read_node_set, split_recipe
 from fastglt.data.ogb_files import OGBFiles
 from fastglt.data.ogb_links import read_link_set
+from fastglt.data.poisoned import PoisonedGraph
 from fastglt.data.weighted import tidy_file_edges
 from fastglt.errors import InputError
 
@@ -32,7 +33,8 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
 
     The path is `graph.npz`, `edges.csv` with `nodes.csv` beside it, a folder that holds those two,
     or `edges.csv+nodes.csv`, which names both; or a folder or zip in OGB's layout, with `:species` behind it if
-    these are to be features. Repeated edges are merged; their weights must be equal.
+    these are to be features; or an attacked adjacency in Pro-GNN's layout (`fastglt.data.poisoned`). Repeated edges
+    are merged; their weights must be equal.
     """
     plain, recipe = split_recipe(name)
     path = Path(plain).expanduser()
@@ -47,6 +49,9 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         parts = read_node_set(files, recipe=recipe, directed=directed)
         known_as = f"{path.resolve().stem}{':' if recipe else ''}{recipe}"
         return parts.dataset(name=f"{known_as}/" if known_as.lower() in NAMED else known_as, metric=_metric(parts))
+    attacked = PoisonedGraph.at(path)
+    if attacked is not None and path.is_file():
+        return attacked.parts(None, split_seed).dataset(name=path.name, metric="accuracy")
     known_as, graph = _read(name)
     edges, weights = tidy_file_edges(graph, directed=directed, path=name)
     given = sorted_distinct(graph.source * len(graph.labels) + graph.target).size

@@ -6,14 +6,19 @@ import os
 from pathlib import Path
 
 from fastglt.data.base import Dataset
+from fastglt.data.disk.layout import SUFFIX, is_prepared
+from fastglt.data.disk.opening import load_prepared
 from fastglt.data.files import load_file
 from fastglt.data.named import NAMED, data_root, known_name
 from fastglt.data.ogb import split_recipe
 from fastglt.data.ogb_files import OGBFiles
 from fastglt.data.ogb_links import TASK
+from fastglt.data.poisoned import PoisonedGraph
 from fastglt.data.synthetic import SyntheticGraph
 from fastglt.errors import InputError, MachineError, unknown_name
 from fastglt.system.process import is_out_of_memory
+
+RECIPES: dict[str, type[SyntheticGraph | PoisonedGraph]] = {"synthetic": SyntheticGraph, "poisoned": PoisonedGraph}
 
 
 def load(name: str, *, root: Path | str | None = None, split_seed: int = 0, directed: bool = False) -> Dataset:
@@ -41,14 +46,15 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
     key, _, recipe = name.partition(":")
     if directed and not is_path(name):
         raise InputError(f"directed is for graphs from files; named ones are undirected (got '{name}')")
-    if key.lower() == "synthetic":
-        source = SyntheticGraph.parse(recipe)
-        parts = source.parts(root, split_seed)
-        return parts.dataset(name=str(source), metric="accuracy")
+    if key.lower() in RECIPES and (recipe or key.lower() == "synthetic"):
+        source = RECIPES[key.lower()].parse(recipe)
+        return source.parts(root, split_seed).dataset(name=str(source), metric="accuracy")
     known = known_name(name)
     if known is not None:  # a folder of the same name is reached as ./name
         named = NAMED[known]
         return named.source.parts(root, split_seed).dataset(name=known, metric=named.metric)
+    if is_path(name) and is_prepared(Path(name).expanduser()):
+        return load_prepared(Path(name).expanduser(), split_seed=split_seed, directed=directed)
     if is_path(name):
         return load_file(name, split_seed=split_seed, directed=directed)
     raise unknown_name("dataset", name, NAMED)
@@ -65,9 +71,11 @@ def intended_task(name: str) -> str | None:
 
 def is_path(name: str) -> bool:
     """Whether a name stands for a user's file or folder, and for no graph with a name or a recipe."""
-    if known_name(name) is not None or name.partition(":")[0].lower() == "synthetic":
+    if known_name(name) is not None or name.partition(":")[0].lower() in RECIPES:
         return False
     name, _ = split_recipe(name)
     separators = [sep for sep in (os.sep, os.altsep) if sep]
-    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith((".npz", ".csv", ".zip"))
+    looks_like_one = any(sep in name for sep in separators) or name.lower().endswith(
+        (".npz", ".csv", ".zip", ".parquet", SUFFIX)
+    )
     return looks_like_one or os.path.exists(name)

@@ -13,6 +13,7 @@ from fastglt.data.digits import Digits
 from fastglt.data.ogb import ARXIV, PROTEINS, PROTEINS_AND_SPECIES, SUBSTITUTE
 from fastglt.data.ogb_links import COLLAB, METRIC, TASK, LinkParts
 from fastglt.data.planetoid import planetoid
+from fastglt.data.poisoned import PoisonedGraph
 from fastglt.data.synthetic import SyntheticGraph
 
 
@@ -121,6 +122,11 @@ NAMED: dict[str, Named] = {
         size=(235868, 967632, 128, None),
         metric=METRIC,
         task=TASK,
+    ),
+    "poisoned": Named(
+        source=PoisonedGraph(),
+        about="a graph that others attacked, such as poisoned:cora,meta=0.25",
+        size=None,
     ),
     "synthetic": Named(
         source=SyntheticGraph(),

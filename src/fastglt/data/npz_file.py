@@ -26,14 +26,14 @@ ADVICE = "write it with numpy.savez(path, edge_index=..., x=..., y=...)"
 def read_npz(path: Path) -> FileGraph:
     """The graph in the archive; `masks` is None where it holds none."""
     arrays = _arrays(path)
-    features, labels = _features(path, arrays["x"]), _labels(path, arrays["y"])
+    features, labels = as_features(path, arrays["x"]), as_labels(path, arrays["y"])
     if len(labels) != len(features):
         raise InputError(
             f"{path}: x and y must have one row per node (got {len(features)} rows in x and "
             f"{len(labels)} in y); save both in the same node order"
         )
-    source, target = _edges(path, arrays["edge_index"], len(labels))
-    masks, weights = _masks(path, arrays, len(labels)), _weights(path, arrays, len(source))
+    source, target = as_edges(path, arrays["edge_index"], len(labels))
+    masks, weights = as_masks(path, arrays, len(labels)), _weights(path, arrays, len(source))
     return FileGraph(features=features, labels=labels, source=source, target=target, masks=masks, weights=weights)
 
 
@@ -103,7 +103,8 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
         raise InputError(f"{path}: {name} is damaged (got {error}); write the file again") from error
 
 
-def _features(path: Path, x: Array) -> Floats:
+def as_features(path: Path, x: Array) -> Floats:
+    """Features as they are computed with."""
     if x.ndim != 2 or 0 in x.shape:
         raise InputError(f"{path}: x must have shape [nodes, features] (got {_shape(x)}); reshape it")
     if x.dtype.kind not in "fiub":
@@ -112,7 +113,7 @@ def _features(path: Path, x: Array) -> Floats:
         return x.astype(np.float32)
 
 
-def _labels(path: Path, y: Array) -> Ints | Floats:
+def as_labels(path: Path, y: Array) -> Ints | Floats:
     """Whole numbers for classes, or real ones for a task that predicts such; the task decides what it takes.
 
     Several columns are labels of which each is there or not.
@@ -130,7 +131,8 @@ def _labels(path: Path, y: Array) -> Ints | Floats:
     return y.astype(np.int64)
 
 
-def _edges(path: Path, edges: Array, nodes: int) -> tuple[Ints, Ints]:
+def as_edges(path: Path, edges: Array, nodes: int) -> tuple[Ints, Ints]:
+    """Sources and targets."""
     if edges.ndim != 2 or len(edges) != 2:
         advice = "transpose it" if edges.ndim == 2 and edges.shape[1] == 2 else "give sources, then targets"
         raise InputError(f"{path}: edge_index must have shape [2, edges] (got {_shape(edges)}); {advice}")
@@ -161,7 +163,8 @@ def _weights(path: Path, arrays: dict[str, Array], edges: int) -> npt.NDArray[np
     return weights.astype(np.float64)
 
 
-def _masks(path: Path, arrays: dict[str, Array], nodes: int) -> SplitMasks | None:
+def as_masks(path: Path, arrays: dict[str, Array], nodes: int) -> SplitMasks | None:
+    """The split, if the arrays have one."""
     given = [name for name in MASKS if name in arrays]
     if not given:
         return None

@@ -57,10 +57,10 @@ def read_node_set(files: OGBFiles, *, recipe: str = "", directed: bool = False) 
     """The arrays of a node set; every flaw is an `InputError` that names its file."""
     (nodes, listed), (source, target) = files.counts, files.edges()
     files.require(LABELS)
-    labels = _labels(files, nodes)
+    labels = read_labels(files, nodes)
     of_edges = _features(files, EDGE_FEATURES, listed)
     of_nodes = _features(files, NODE_FEATURES, nodes)
-    masks = SplitMasks(*(_mask(files.split_nodes(part), nodes) for part in PARTS))
+    masks = SplitMasks(*(mask_of(files.split_nodes(part), nodes) for part in PARTS))
     if of_edges is None:
         edges, attributes = tidy_edges(source, target, nodes=nodes, directed=directed, keep_loops=True), None
     else:
@@ -81,11 +81,11 @@ def read_node_set(files: OGBFiles, *, recipe: str = "", directed: bool = False) 
         masks=masks,
         edge_attr=attributes,
         reversed_edges=edges.shape[1] - sorted_distinct(source * nodes + target).size,
-        known_as=_known_as(files.counts, columns, 1 if labels.ndim == 1 else labels.shape[1], recipe),
+        known_as=known_as(files.counts, columns, 1 if labels.ndim == 1 else labels.shape[1], recipe),
     )
 
 
-def _known_as(counts: tuple[int, int], columns: int, labels: int, recipe: str) -> str | None:
+def known_as(counts: tuple[int, int], columns: int, labels: int, recipe: str) -> str | None:
     """OGB's name for a graph of that size with as many features; what is not OGB's is told."""
     for known in (ARXIV, PROTEINS):
         if counts == (known.nodes, known.listed) and labels == known.labels:
@@ -94,7 +94,7 @@ def _known_as(counts: tuple[int, int], columns: int, labels: int, recipe: str) -
     return None
 
 
-def _labels(files: OGBFiles, nodes: int) -> Ints | Floats:
+def read_labels(files: OGBFiles, nodes: int) -> Ints | Floats:
     """One column of classes, unknown ones -1; or several of 0, 1 and nan."""
     found = files.table(LABELS, np.float32, rows=nodes)
     known = found[~np.isnan(found)]
@@ -121,7 +121,8 @@ def _features(files: OGBFiles, file: str, rows: int) -> Floats | None:
     return found
 
 
-def _mask(ids: Ints, nodes: int) -> Bools:
+def mask_of(ids: Ints, nodes: int) -> Bools:
+    """Which of so many nodes are among these."""
     mask = np.zeros(nodes, dtype=np.bool_)
     mask[ids] = True
     return mask

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -102,6 +103,20 @@ class OGBFiles:
                 file, "must have finite numbers", f"{found[row, column]} in row {row}, column {column}"
             )
         return found
+
+    def pieces(self, file: str, dtype: npt.DTypeLike, rows: int, *, columns: int | None = None) -> Iterator[Array]:
+        """The numbers of a ``csv.gz``, so many rows at a time: of files that memory does not hold."""
+        self.require(file)
+        with (
+            _whole(self.path, file),
+            self._opened(file) as packed,
+            gzip.open(packed, "rt", encoding="ascii") as text,
+        ):
+            lines = _lines(text)
+            while len(found := self._numbers(file, islice(lines, rows), np.dtype(dtype), None)):
+                if columns is not None and found.shape[1] != columns:
+                    raise self.wrong(file, f"must have {columns} columns", str(found.shape[1]))
+                yield found
 
     def _numbers(self, file: str, lines: Iterator[str], dtype: np.dtype[Any], most: int | None) -> Array:
         options: dict[str, Any] = {"delimiter": ",", "dtype": dtype, "ndmin": 2, "comments": None, "max_rows": most}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastglt.data.disk.layout import MANIFEST, is_prepared
 from fastglt.data.loading import is_path
 from fastglt.data.ogb import split_recipe
 from fastglt.data.ogb_files import OGBFiles
@@ -45,6 +46,8 @@ class Origin:
     def files(self) -> tuple[Path, ...]:
         """All that is read."""
         first, *second = self.named
+        if is_prepared(first):
+            return (first / MANIFEST,)  # which has the digests of all others
         if first.is_dir() and (files := OGBFiles.at(first)) is not None:
             return tuple(first / name for name in sorted(files.names) if name.startswith(("raw/", "split/")))
         if first.is_dir():

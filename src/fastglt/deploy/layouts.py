@@ -20,7 +20,8 @@ from fastglt.models.programs import Program
 
 WHOLE_ROWS, STRIPS, DENSE = "whole rows", "strips", "dense"
 SUMS_FIRST = "sums first"  # dense features that a program sums up before they are multiplied
-_REPEATS = 5
+_REPEATS, _MOST_REPEATS = 5, 50
+_LONG = 0.02  # seconds that trials of one layout may take for more than the fewest: short ones are easily disturbed
 _DENSE_FROM = 0.02  # share of non-zeros among the features from which dense rows are worth a trial
 
 
@@ -87,13 +88,13 @@ def in_order(program: Program, layouts: Sequence[str]) -> Program:
         if layout not in (WHOLE_ROWS, STRIPS, DENSE, SUMS_FIRST):
             raise unknown_name("layout", layout, (WHOLE_ROWS, STRIPS, DENSE, SUMS_FIRST))
     if STRIPS in layouts[: program.needed_whole]:
-        raise InputError(f"'{STRIPS}' is no layout for a gat's first matrix, whose product is needed whole")
+        raise InputError(f"'{STRIPS}' is no layout for a gat's first matrix, or a resgcn's, which is needed whole")
     if SUMS_FIRST not in layouts:
         return program
     found = program.summing_first()
     if found is None:
         rule = f"the layout '{SUMS_FIRST}' is for gcn and gin"
-        raise InputError(f"{rule} (got a gat, whose messages depend on products); choose another")
+        raise InputError(f"{rule} (got a network whose messages depend on products); choose another")
     return found
 
 
@@ -105,7 +106,7 @@ def fastest(
     Sums first are tried with dense features of which fewer are read than there are live units: there is less to be
     summed up for new features too.
     """
-    names = [STRIPS, WHOLE_ROWS]
+    names = [STRIPS, WHOLE_ROWS] if program.needed_whole < len(program.matrices) else [WHOLE_ROWS]
     if x.num_nonzero >= _DENSE_FROM * x.num_nodes * x.num_features:
         names.append(DENSE)
         other = program.summing_first()
@@ -124,6 +125,8 @@ def _answer(
     program = in_order(program, layouts)
     pairs = zip(program.matrices, layouts, strict=True)
     rows = [store(x, matrix, layout, program.strip) for matrix, layout in pairs]
+    if hops[0].senders is not None:
+        rows = [each.take(hops[0].senders) for each in rows]
     finish = program.prepare(hops, score)
     return lambda: finish([each.product for each in rows])
 
@@ -132,8 +135,9 @@ def race(works: Mapping[str, Callable[[], Tensor]], device: torch.device) -> tup
     """The quickest by the median of a few interleaved trials, and each one's milliseconds."""
     for work in works.values():
         work()  # compiled and in the cache
+    slowest = max(_seconds(work, device) for work in works.values())
     spent: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(_REPEATS):
+    for _ in range(min(_MOST_REPEATS, max(_REPEATS, int(_LONG / slowest)))):
         for name, work in works.items():
             spent[name].append(_seconds(work, device))
     medians = {name: 1000 * median(found) for name, found in spent.items()}

@@ -71,12 +71,12 @@ class Predictor:
             encoder = self.network.encoder if isinstance(self.network, LinkNetwork) else self.network
             with known(self.x), _its_own_errors():
                 return encoder(self.x, self.graph, self.score, chosen)  # type: ignore[no-any-return]
-        if chosen is None:
-            return self._finish([rows.product for rows in self._rows])
         hops = self.hops(chosen)
-        assert hops[0].senders is not None
-        products = [rows.take(hops[0].senders).product for rows in self._rows]
-        return self.program.prepare(hops, self.score)(products)
+        senders, rows = hops[0].senders, self._rows
+        products = [(each if senders is None else each.take(senders)).product for each in rows]
+        if chosen is not None:
+            return self.program.prepare(hops, self.score)(products)
+        return hops[-1].picked(self._finish(products), None)
 
     __call__ = logits
 
@@ -120,7 +120,7 @@ class Predictor:
     def hops(self, nodes: Tensor | None) -> tuple[Hop, ...]:
         """The messages that a program needs for the outputs of some nodes (None: of all)."""
         assert self.program is not None
-        return self.graph.hops(nodes, depth=self.program.num_layers)
+        return self.graph.hops(nodes, depth=self.program.num_layers, near=self.program.near)
 
     def prepare(self) -> None:
         """Store and normalise everything now, so that the first answer does not wait for it."""

@@ -24,11 +24,16 @@ class Features:
     [[6.0], [0.0]]
     """
 
-    def __init__(self, matrix: Tensor) -> None:
+    def __init__(self, matrix: Tensor, *, nonzero: int | None = None, fingerprint: str | None = None) -> None:
+        """How many numbers are not zero, and the fingerprint, are found unless they are known."""
         self._given = matrix
         self.num_nodes, self.num_features = matrix.shape
         given_sparse = matrix.layout == torch.sparse_csr
-        self.num_nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
+        if nonzero is None:
+            nonzero = matrix.values().numel() if given_sparse else int(torch.count_nonzero(matrix))
+        self.num_nonzero = nonzero
+        if fingerprint is not None:
+            self.__dict__["fingerprint"] = fingerprint
         self._parts: dict[int, tuple[Tensor, FeatureRows]] = {}
         self._reuse = _ProductReuse()
 
@@ -98,6 +103,15 @@ class Features:
             return Features(self._given[nodes])
         csr, entries = self.csr.take_rows(nodes)
         return _from_csr(csr, self.values[entries])
+
+    def strip(self, start: int, stop: int) -> "FeatureRows":
+        """The rows from one node to before another; dense ones are not copied."""
+        if not self.is_sparse:
+            return DenseRows(self.dense[start:stop])
+        first, last = int(self.csr.indptr[start]), int(self.csr.indptr[stop])
+        csr = self.csr.strip(start, stop)
+        nodes = torch.arange(start, stop, device=self.device)
+        return SparseRows(nodes=nodes, csr=csr, values=self.values[first:last], reuse=_ProductReuse())
 
     def to(self, device: torch.device | str) -> "Features":
         """The features on another device."""

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -20,12 +20,34 @@ from fastglt.graphs.columns import counted_columns, is_symmetric, numbered_colum
 from fastglt.graphs.edge_rows import EdgeRows
 from fastglt.graphs.inputs import check_edges, more_fields, warn_of_few_one_way
 from fastglt.graphs.messages import Hop, every_message, renumbered
-from fastglt.kernels import true_indices
+from fastglt.kernels import CSR, backend, true_indices
 from fastglt.kernels.csr import LARGE
+from fastglt.kernels.order import near_order
 from fastglt.masks import Mask
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+
+class OnDisk(Protocol):
+    """A large graph that was prepared: its rows as tensors, mapped from files."""
+
+    directed: bool
+    nonzero: int  # of the features
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Edges, rows, columns and self-loops by name."""
+        ...
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of the graph and of the features."""
+        ...
+
+    def release(self) -> None:
+        """Give back the memory of all that was read."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,8 +72,9 @@ class Graph:
     node_fields: Mapping[str, Tensor] = field(default_factory=dict, repr=False)  # and of nodes, x and labels apart
     withheld: frozenset[str] = field(default=frozenset(), repr=False)  # what it has that no model is given
     place: Tensor | None = field(default=None, repr=False)  # of each column in the data, where loops are not last
+    on_disk: "OnDisk | None" = field(default=None, repr=False)  # where tensors are mapped from files
     _origin: "tuple[Graph, Tensor] | None" = field(default=None, repr=False)  # what was pruned, new edge ids
-    _hops: dict[tuple[int, int], "_Hops"] = field(default_factory=dict, repr=False)
+    _hops: dict[tuple[int, int, bool], "_Hops"] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def from_edge_index(
@@ -122,6 +145,30 @@ class Graph:
                 warn_of_few_one_way(edge_index, num_nodes, data.edge_attr)
         found = Graph._prepare(edge_index, num_nodes, directed, **values, edge_fields=edge_fields)
         return replace(found, node_fields=node_fields, withheld=withheld)
+
+    @staticmethod
+    def from_disk(arrays: "OnDisk", num_nodes: int) -> "Graph":
+        """A graph whose rows were prepared before: nothing of it is read until it is needed."""
+        found = arrays.tensors
+        looped = torch.zeros(num_nodes, dtype=torch.bool)
+        looped[found["loops"]] = True
+        csr = CSR(indptr=found["indptr"], indices=found["senders"], num_columns=num_nodes)
+        hop = Hop(csr=csr, entry_edge=found["entry_edge"], degree=csr.row_counts, looped=looped)
+        graph = Graph(
+            num_nodes=num_nodes,
+            directed=arrays.directed,
+            edges=found["edges"],
+            edge_index=found["edge_index"],
+            column_edge=found["column_edge"],
+            on_disk=arrays,
+        )
+        graph.__dict__.update(fingerprint=arrays.fingerprints["graph"], loops=found["loops"])
+        return graph.with_messages(hop)
+
+    def release(self) -> None:
+        """Give back the memory of what was read from disk; it is read again when it is needed."""
+        if self.on_disk is not None:
+            self.on_disk.release()
 
     @property
     def num_edges(self) -> int:
@@ -213,37 +260,56 @@ class Graph:
         columns = self.edge_index[:, back]
         return replace(self, edge_index=columns, edge_fields=fields, **moved, place=None, _origin=None, _hops={})
 
-    def hops(self, nodes: Tensor | None, *, depth: int) -> tuple[Hop, ...]:
+    def hops(self, nodes: Tensor | None, *, depth: int, near: bool = False) -> tuple[Hop, ...]:
         """The messages that `depth` layers need for the outputs of `nodes` (None: of all), first layer first.
 
         Found once for each set of nodes; a pruned graph keeps the nodes of the graph it was cut from, without
-        its edges.
+        its edges. With `near`, the nodes of a large graph may come in an order in which neighbours lie close:
+        senders of the first hop and, where nodes are not named, receivers of the last.
         """
-        key = (0 if nodes is None else id(nodes), depth)
+        key = (0 if nodes is None else id(nodes), depth, near and self._origin_of_order._order is not None)
         if key not in self._hops:  # the nodes are kept too, so that their id stays theirs
             if len(self._hops) >= _REMEMBERED:
                 self._hops.pop(next(iter(self._hops)))
-            self._hops[key] = (nodes, self._find_hops(nodes, depth))
+            self._hops[key] = (nodes, self._find_hops(nodes, depth, near=key[2]))
         return self._hops[key][1]
 
-    def _find_hops(self, nodes: Tensor | None, depth: int) -> tuple[Hop, ...]:
+    def _find_hops(self, nodes: Tensor | None, depth: int, *, near: bool) -> tuple[Hop, ...]:
         if self._origin is not None:
             whole_graph, new_edge = self._origin
             arrows = self.edges[1] if self.directed else self.edges.flatten()
             degree = arrows.bincount(minlength=self.num_nodes) + 1
-            before = whole_graph.hops(nodes, depth=depth)
+            before = whole_graph.hops(nodes, depth=depth, near=near)
             pruned = {id(hop): replace(hop.renumber(new_edge, degree), edge_rows=self._edge_rows) for hop in before}
             return tuple(pruned[id(hop)] for hop in before)
+        every = self._near if near else self._whole
         if nodes is None:
-            return (self._whole,) * depth
+            return (every,) * depth
         shared = depth > 2 or self.is_large
         nearly_all = _NEARLY_ALL * self.num_nodes if shared else self.num_nodes + 1
-        found = [self._whole.restricted_to(nodes, nearly_all)]
+        found = [every.restricted_to(nodes, nearly_all)]
         while len(found) < depth:
-            receivers = found[0].senders
-            some = None if receivers is None else self._whole.restricted_to(receivers, nearly_all)
-            found.insert(0, some or self._whole)
+            receivers = None if found[0].all_send and shared else found[0].senders
+            some = None if receivers is None else every.restricted_to(receivers, nearly_all)
+            found.insert(0, some or every)
         return tuple(found)
+
+    @property
+    def _origin_of_order(self) -> "Graph":
+        """The graph that an order of nodes is found in: the one that this was cut from."""
+        return self if self._origin is None else self._origin[0]._origin_of_order
+
+    @cached_property
+    def _order(self) -> Tensor | None:
+        """The nodes, neighbours close to one another; None: as they are."""
+        if not self.is_large or self.directed or self.edges.device.type != "cpu" or backend() == "plain":
+            return None
+        return near_order(self._whole.csr)
+
+    @cached_property
+    def _near(self) -> Hop:
+        assert self._order is not None, "it was asked for"
+        return self._whole.ordered(self._order)
 
     @cached_property
     def _whole(self) -> Hop:
@@ -257,6 +323,11 @@ class Graph:
         if values is None or values.dim() != 2:
             return None
         return EdgeRows(columns=self.edge_index, edge=self.column_edge, values=values, nodes=self.num_nodes)
+
+    def with_messages(self, whole: Hop) -> "Graph":
+        """This graph with the messages of one layer between all nodes, where they are known already."""
+        self.__dict__["_whole"] = whole if self._edge_rows is None else replace(whole, edge_rows=self._edge_rows)
+        return self
 
     def alone(self) -> "Graph":
         """This graph without a reference to the one it was cut from: its hops are found in itself."""

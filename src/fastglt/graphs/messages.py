@@ -25,7 +25,7 @@ class Hop:
     entry_edge: Tensor  # [entries], the edge of each entry; a self-loop has the number of edges
     degree: Tensor  # int64 [nodes], how many messages each node of the graph receives, one from itself included
     receivers: Tensor | None = None  # node ids of the rows; None: every node
-    senders: Tensor | None = None  # node ids of the columns, ascending; None: every node
+    senders: Tensor | None = None  # node ids of the columns; None: every node
     looped: Tensor  # bool [nodes], which nodes have a self-loop in the data
     receiver_columns: Tensor | None = None  # the column of each receiver as a sender; None: that of its row
     edge_rows: EdgeRows | None = None  # the features of edges, if the data has some
@@ -42,10 +42,41 @@ class Hop:
         """The receivers' rows among the senders'."""
         return sent if self.receiver_columns is None else sent.index_select(0, self.receiver_columns)
 
+    @property
+    def all_send(self) -> bool:
+        """Whether every node of the graph is a sender."""
+        return self.csr.num_columns == self.degree.numel()
+
+    def columns_of(self, nodes: Tensor) -> Tensor:
+        """The columns of some senders; of all nodes' hop the rows as well."""
+        if self.senders is None:
+            return nodes
+        place = torch.empty_like(self.degree)
+        place[self.senders] = torch.arange(self.senders.numel(), device=nodes.device)
+        return place[nodes]
+
+    def picked(self, out: Tensor, nodes: Tensor | None) -> Tensor:
+        """The rows of some nodes (None: of all, as they are numbered) among those of this whole-graph hop."""
+        if nodes is None:
+            nodes = None if self.senders is None else torch.arange(self.degree.numel(), device=out.device)
+        return out if nodes is None else out[self.columns_of(nodes)]
+
+    def ordered(self, order: Tensor) -> "Hop":
+        """This whole-graph hop with its nodes, as receivers and as senders, in another order."""
+        moved = replace(self, senders=order, receivers=order)
+        csr, entries = self.csr.take_rows(order)
+        indices = moved.columns_of(csr.indices).to(csr.indices.dtype)
+        return replace(moved, csr=replace(csr, indices=indices), entry_edge=self.entry_edge[entries])
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """1/√d of every node of the graph."""
+        return self.degree.float().rsqrt()
+
     @cached_property
     def symmetric_norm(self) -> Tensor:
         """GCN's 1/√(d_i·d_j) for each entry."""
-        scale = self.degree.float().rsqrt()
+        scale = self.scale
         rows = scale if self.receivers is None else scale.index_select(0, self.receivers)
         columns = scale if self.senders is None else scale.index_select(0, self.senders)
         return self.csr.of_rows(rows).mul_(columns.index_select(0, self.csr.indices))
@@ -75,29 +106,30 @@ class Hop:
     def mean_norm(self) -> Tensor:
         """`sum_norm` divided by the number of such messages that the node receives."""
         count = self.degree - 1 + self.looped.long()  # the degree counts a message from each node to itself
-        scale = count.clamp(min=1).float().reciprocal()
-        return self.sum_norm * (scale if self.receivers is None else scale[self.receivers])[self.csr.rows]
+        scale = (count if self.receivers is None else count[self.receivers]).clamp(min=1).float().reciprocal()
+        return self.sum_norm * scale[self.csr.rows]
 
     def restricted_to(self, nodes: Tensor, nearly_all: float = math.inf) -> "Hop":
         """The part of this whole-graph hop in which only `nodes` receive; from `nearly_all` senders on all send."""
-        csr, entries = self.csr.take_rows(nodes)
+        rows = self.columns_of(nodes)
+        csr, entries = self.csr.take_rows(rows)
         needed = torch.zeros(self.csr.num_columns, dtype=torch.bool, device=nodes.device)
         needed[csr.indices] = True
-        needed[nodes] = True
-        senders = needed.nonzero().squeeze(1)
-        if senders.numel() >= nearly_all:
+        needed[rows] = True
+        columns = needed.nonzero().squeeze(1)
+        if columns.numel() >= nearly_all:
             return replace(
-                self, csr=csr, entry_edge=self.entry_edge[entries], receivers=nodes, receiver_columns=nodes
+                self, csr=csr, entry_edge=self.entry_edge[entries], receivers=nodes, receiver_columns=rows
             )
         place = needed.cumsum(0) - 1
-        local = CSR(indptr=csr.indptr, indices=place[csr.indices].int(), num_columns=senders.numel())
+        local = CSR(indptr=csr.indptr, indices=place[csr.indices].int(), num_columns=columns.numel())
         return replace(
             self,
             csr=local,
             entry_edge=self.entry_edge[entries],
             receivers=nodes,
-            senders=senders,
-            receiver_columns=place[nodes],
+            senders=columns if self.senders is None else self.senders[columns],
+            receiver_columns=place[rows],
         )
 
     def renumber(self, new_edge: Tensor, degree: Tensor) -> "Hop":

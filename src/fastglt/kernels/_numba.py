@@ -15,12 +15,13 @@ from fastglt.kernels import _edge_loops, _element_loops, _frozen_loops, _loops, 
 from fastglt.kernels._ready import make_ready, start_threads
 from fastglt.kernels.csr import CSR
 from fastglt.kernels.drop import Drop
-from fastglt.kernels.frozen import Product, StoredRows
+from fastglt.kernels.frozen import NARROW, Product, StoredRows
 
 make_ready()
 start_threads()
 
 _WORTH_WAKING = 200_000  # multiplications, some 50 µs: about what it takes to wake a thread that sleeps
+_ALONE = 2**21  # multiplications of frozen weights that one thread has done before several have agreed on shares
 _EXP = 20  # multiplications that an exponential is worth
 _LARGE = 2**24  # numbers that are not worth keeping for the next call
 _PARTS = 64  # in which sums over all entries are taken, whatever the number of threads
@@ -212,7 +213,8 @@ def projection(
         return _plain.projection(csr, heads, bias, activation, weight, shift)
     count, outputs = heads.numel(), shift.numel()
     width, kept = bias.numel() // max(1, count), threading.local()
-    by_strip = bias.view(count, width), weight.view(count, width, outputs).transpose(1, 2)
+    columns_of = weight.view(count, width, outputs)
+    by_strip = bias.view(count, width), columns_of if width == NARROW else columns_of.transpose(1, 2)
     of_strips, added, columns, after = _arrays(heads, *by_strip, shift)
     kind, work = _ACTIVATIONS[activation], (csr.num_entries + csr.num_rows * outputs) * bias.numel()
 
@@ -220,16 +222,22 @@ def projection(
         out = product.new_empty(csr.num_rows, outputs)
         given, dense, filled = _arrays(values, product, out)
         rest = (dense, added, kind, columns, after, filled)
-        _run(work, _frozen_loops.project, *csr.arrays, given, of_strips, *rest)
+        loop = _frozen_loops.project_alone if work <= _ALONE else _frozen_loops.project
+        loop(*csr.arrays, given, of_strips, *rest)
         return out
 
     def in_strips(values: Tensor, rows: StoredRows) -> Tensor:
-        threads = max(1, min(get_num_threads(), count))
-        dense, parts = _scratch(kept, (threads, rows.csr.num_rows, width), (threads, csr.num_rows, outputs))
-        factors, strips, given = _arrays(rows.values, rows.matrix.numbers, values)
-        before = (*rows.csr.arrays, factors, strips, *csr.arrays, given)
         more = rows.csr.num_entries * bias.numel()
-        _run(work + more, _frozen_loops.project_strips, *before, of_strips, added, columns, kind, dense, parts)
+        threads = 1 if work + more <= _ALONE else max(1, min(get_num_threads(), count))
+        factors, strips, given = _arrays(rows.values, rows.matrix.numbers, values)
+        before = (*rows.csr.arrays, factors, strips, *csr.arrays, given, of_strips, added, columns, kind)
+        if threads == 1:
+            out = shift.new_empty(csr.num_rows, outputs)
+            (dense,) = _scratch(kept, (rows.csr.num_rows, width))
+            _frozen_loops.project_strips_alone(*before, dense, after, *_arrays(out))
+            return out
+        held, parts = _scratch(kept, (threads, rows.csr.num_rows, width), (threads, csr.num_rows, outputs))
+        _frozen_loops.project_strips(*before, held, parts)
         return torch.from_numpy(parts.sum(0)).add_(shift)
 
     def run(values: Tensor, product: Product) -> Tensor:
@@ -241,10 +249,11 @@ def projection(
 def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """See `fastglt.kernels.frozen.narrow_sums`."""
     before, work = _arrays(bias), 2 * csr.num_entries * bias.numel()  # rows so short are far from the best speed
+    loop = _frozen_loops.narrow_sum_alone if work <= _ALONE else _frozen_loops.narrow_sum
 
     def run(values: Tensor, dense: Tensor) -> Tensor:
         out = dense.new_empty(csr.num_rows, bias.numel())
-        _run(work, _frozen_loops.narrow_sum, *csr.arrays, *_arrays(values, dense), *before, *_arrays(out))
+        loop(*csr.arrays, *_arrays(values, dense), *before, *_arrays(out))
         return out
 
     return run
@@ -253,10 +262,12 @@ def narrow_sums(csr: CSR, bias: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 def product(csr: CSR, values: Tensor, dense: Tensor) -> Callable[[], Tensor]:
     """See `fastglt.kernels.frozen.StoredRows.product`."""
     before, shape = (*csr.arrays, *_arrays(values, dense)), (csr.num_rows, dense.shape[1])
+    work = csr.num_entries * shape[1]
+    loop = _frozen_loops.product_alone if work <= _ALONE else _frozen_loops.product
 
     def run() -> Tensor:
         out = dense.new_empty(shape)
-        _run(csr.num_entries * shape[1], _frozen_loops.product, *before, out.numpy())
+        loop(*before, out.numpy())
         return out
 
     return run
@@ -377,7 +388,13 @@ def _scratch(kept: threading.local, *shapes: tuple[int, ...]) -> "list[npt.NDArr
 
 
 def _arrays(*tensors: Tensor) -> list[Any]:
-    return [tensor.detach().contiguous().numpy() for tensor in tensors]
+    """As compiled loops take them; a tensor that is so already is not asked twice, where an answer takes µs."""
+    return [
+        tensor.numpy()
+        if tensor.is_contiguous() and not tensor.requires_grad
+        else tensor.detach().contiguous().numpy()
+        for tensor in tensors
+    ]
 
 
 def _scalar(like: Tensor) -> Any:

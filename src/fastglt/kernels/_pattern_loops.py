@@ -3,6 +3,7 @@
 They are not parallel: what is written next depends on what was written before.
 """
 
+import numpy as np
 from numba import njit
 
 _OPTIONS = {"cache": True, "nogil": True}
@@ -76,3 +77,35 @@ def every_message(source, target, both_ways, places, indices, entry_edge):  # ty
             places[other] = place + 1
             e += 1
         places[node] = at
+
+
+@njit(**_OPTIONS)
+def group(indptr, indices, most, sweeps, labels, sizes):  # type: ignore[no-untyped-def]
+    """Let each node in turn join the group that most of its neighbours are in, if it is not full; some times."""
+    count = np.zeros(labels.shape[0], np.int32)
+    for _ in range(sweeps):
+        for i in range(labels.shape[0]):
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] != i:
+                    count[labels[indices[k]]] += 1
+            best = labels[i]
+            for k in range(indptr[i], indptr[i + 1]):
+                other = labels[indices[k]]
+                if count[other] > count[best] and sizes[other] < most:
+                    best = other
+            for k in range(indptr[i], indptr[i + 1]):
+                count[labels[indices[k]]] = 0
+            if best != labels[i]:
+                sizes[labels[i]] -= 1
+                sizes[best] += 1
+                labels[i] = best
+
+
+@njit(**_OPTIONS)
+def within_groups(indptr, indices, labels):  # type: ignore[no-untyped-def]
+    """How many messages stay within a group."""
+    found = 0
+    for i in range(labels.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            found += indices[k] != i and labels[indices[k]] == labels[i]
+    return found

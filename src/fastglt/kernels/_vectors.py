@@ -16,7 +16,7 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 from fastglt.kernels._loops import _FAST, _ROW, ELU, LOG2_E, LOWEST, NONE, POWERS_OF_2, RELU
-from fastglt.kernels.frozen import LANES
+from fastglt.kernels.frozen import LANES, NARROW
 
 _WIDE = 16 if "+avx512f" in get_host_cpu_features() else 8  # numbers of a vector of which many are used at once
 _LONGEST = 16  # of a vector; the compiler splits one that is too long for the machine
@@ -54,8 +54,9 @@ def project_row(_context, indices, values, head, dense, begin, end, first, bias,
     """Add ⟨activation(Σ_k values[k, head] · dense[indices[k]] + bias), columns[j]⟩ to out[j]; begin ≤ k < end.
 
     The numbers from a first column on are summed, as many as the width says, STRIP or NARROW: a literal, as the
-    activation is. A multiple of LANES products is taken; the precision is single. Call it from a function that may
-    contract but not reorder: an exponential depends on it.
+    activation is. A multiple of LANES products is taken; the precision is single. Of a NARROW strip the columns are
+    given as rows, one for each of its numbers. Call it from a function that may contract but not reorder: an
+    exponential depends on it.
     """
     signature = types.void(indices, values, head, dense, begin, end, first, bias, activation, columns, out, width)
 
@@ -68,15 +69,11 @@ def project_row(_context, indices, values, head, dense, begin, end, first, bias,
         _add_rows(builder, given, sums, vector, strip)
         hidden = [_ACTIVATE[activation.literal_value](builder, builder.load(total)) for total in sums]
         with cgutils.for_range_slice(builder, _INDEX(0), given.shape(10, 0), _INDEX(LANES)) as (j, _):
-            weights = builder.gep(given.data(9), [builder.mul(j, _INDEX(strip))])
-            dots = [
-                _dot(
-                    builder, hidden, _vectors(builder, builder.gep(weights, [_INDEX(lane * strip)]), vector, strip)
-                )
-                for lane in range(LANES)
-            ]
             (target,) = _vectors(builder, builder.gep(given.data(10), [j]), lanes, LANES)
-            builder.store(builder.fadd(_load(builder, target), _across(builder, dots)), target, align=1)
+            if strip == NARROW:
+                _add_spread(builder, hidden, given.data(9), given.shape(10, 0), j, target)
+            else:
+                _add_dots(builder, hidden, builder.gep(given.data(9), [builder.mul(j, _INDEX(strip))]), target)
         return context.get_dummy_value()
 
     return signature, generate
@@ -196,6 +193,31 @@ def _dot(builder: Any, left: list[Any], right: list[Any]) -> Any:
     """A vector whose numbers add up to the product of two; the right one is loaded."""
     products = [builder.fmul(x, _load(builder, y), flags=("contract",)) for x, y in zip(left, right, strict=True)]
     return reduce(lambda x, y: builder.fadd(x, y, flags=("contract",)), products)
+
+
+def _add_dots(builder: Any, left: list[Any], rows: Any, target: Any) -> None:
+    """Add the product of some vectors with each of LANES rows that are as long to a target."""
+    vector, strip = left[0].type, len(left) * left[0].type.count
+    starts = [builder.gep(rows, [_INDEX(lane * strip)]) for lane in range(LANES)]
+    dots = [_dot(builder, left, _vectors(builder, start, vector, strip)) for start in starts]
+    builder.store(builder.fadd(_load(builder, target), _across(builder, dots)), target, align=1)
+
+
+def _add_spread(builder: Any, left: list[Any], rows: Any, width: Any, first: Any, target: Any) -> None:
+    """Add each number of some vectors times LANES numbers of its own row, from a first on, to a target.
+
+    Four sums are added up side by side: none waits for the one before.
+    """
+    lanes = target.type.pointee
+    totals = [_load(builder, target), *[ir.Constant(lanes, None)] * 3]
+    numbers = [(vector, place) for vector in left for place in range(vector.type.count)]
+    for row, (vector, place) in enumerate(numbers):
+        number = builder.extract_element(vector, ir.IntType(32)(place))
+        start = builder.gep(rows, [builder.add(builder.mul(_INDEX(row), width), first)])
+        weights = _load(builder, builder.bitcast(start, lanes.as_pointer()))
+        product = builder.fmul(_spread(builder, number, lanes), weights, flags=("contract",))
+        totals[row % 4] = builder.fadd(totals[row % 4], product, flags=("contract",))
+    builder.store(reduce(builder.fadd, totals), target, align=1)
 
 
 def _across(builder: Any, vectors: list[Any]) -> Any:

@@ -114,6 +114,12 @@ class CSR:
         entries = torch.repeat_interleave(moved, indptr.diff()) + torch.arange(int(indptr[-1]), device=rows.device)
         return CSR(indptr=indptr, indices=self.indices[entries], num_columns=self.num_columns), entries
 
+    def strip(self, start: int, stop: int) -> "CSR":
+        """The rows from one to before another, whose entries are not copied."""
+        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        indptr = self.indptr[start : stop + 1] - first
+        return CSR(indptr=indptr, indices=self.indices[first:last], num_columns=self.num_columns)
+
     def append(self, other: "CSR") -> "CSR":
         """These rows, then another pattern's."""
         indptr = torch.cat([self.indptr, self.indptr[-1] + other.indptr[1:]])

@@ -18,6 +18,7 @@ LANES = 8  # columns of few that are summed at once
 STRIP, NARROW = 64, 16  # columns of many that are summed at once; the latter where they come in small groups
 _FEW = 4 * LANES  # columns, up to which they are summed LANES at a time
 _NEAR = 2**20  # numbers of hidden units that are held at a time
+_FEW_LEFT = 0.1  # share of the weights between two tall matrices that are left, up to which only those are read
 _SPARSE_UP_TO = 0.25  # share of weights that are left, up to which only those are read
 
 
@@ -117,6 +118,21 @@ def _from_left(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     csr, order = CSR.from_entries(rows, columns, (matrix.shape[0], matrix.shape[1]))
     values = matrix[rows, columns][order]
     return lambda dense: spmm(csr, values, dense)
+
+
+def times(x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
+    """``out + x @ weight`` in place, for tall `x`; of a matrix that is nearly all zeros only the others are read.
+
+    >>> times(torch.ones(2, 3), torch.ones(3, 1), torch.zeros(2, 1)).tolist()
+    [[3.0], [3.0]]
+    """
+    if int(weight.count_nonzero()) > _FEW_LEFT * weight.numel():
+        return out.addmm_(x, weight)
+    product, at_a_time = _from_left(weight.t()), max(1, _NEAR // max(1, sum(weight.shape)))
+    for low in range(0, x.shape[0], at_a_time):
+        part = slice(low, low + at_a_time)
+        out[part] += product(x[part].t().contiguous()).t()
+    return out
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

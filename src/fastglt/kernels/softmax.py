@@ -21,7 +21,7 @@ from fastglt.kernels._plain import softmax_by_message
 from fastglt.kernels.csr import CSR, true_indices
 
 EPS = 1e-7  # of a message above ReLU
-_LEAST = 1e-25  # a sum of exponentials below this is lost; single precision ends at 1e-38
+LEAST = 1e-25  # a sum of exponentials below this is lost; single precision ends at 1e-38
 _AT_ONCE = 2**24  # numbers that are written down at a time where softmax is taken message by message
 
 
@@ -42,8 +42,8 @@ class _SoftmaxAggregate(torch.autograd.Function):
         rate, backend = float(temperature) * math.log2(math.e), _chosen_backend("spmm", x)
         largest = rate * ((x.amax(0) if rate > 0 else x.amin(0)).clamp(min=0) + EPS)
         both = backend.softmax_shares(x, rate, EPS, largest.ceil())
-        out, below, lost = backend.softmax_means(csr, values, both, _LEAST)
-        rows = _heard(csr, values, lost, x.shape[1])
+        out, below, lost = backend.softmax_means(csr, values, both, LEAST)
+        rows = heard_but_lost(csr, values, lost, x.shape[1])
         for some in rows:
             backend.softmax_lost_means(some, csr, values, x, rate, EPS, out)
         ctx.csr, ctx.rows = csr, rows
@@ -56,7 +56,7 @@ class _SoftmaxAggregate(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         csr, (values, x, temperature, both, out, below) = ctx.csr, ctx.saved_tensors
         backend = _chosen_backend("spmm", x)
-        back = backend.softmax_means_backward(grads[0].contiguous(), out, below, _LEAST)
+        back = backend.softmax_means_backward(grads[0].contiguous(), out, below, LEAST)
         for some in ctx.rows:
             back[some] = 0.0
         found: list[Tensor | None] = [None, None, None]
@@ -73,7 +73,7 @@ class _SoftmaxAggregate(torch.autograd.Function):
         return None, *found
 
 
-def _heard(csr: CSR, values: Tensor, lost: Tensor, width: int) -> tuple[Tensor, ...]:
+def heard_but_lost(csr: CSR, values: Tensor, lost: Tensor, width: int) -> tuple[Tensor, ...]:
     """The lost receivers that hear something all the same; so many at a time as can be written down."""
     rows = true_indices(lost & (csr.row_counts > 0))
     if rows.numel():

@@ -83,6 +83,13 @@ class Targets:
         return kept_count(self.graph_sparsity, edges), kept_count(self.weight_sparsity, weights)
 
 
+_WHOLE = {  # hooks that parts of a graph have no answer to
+    "wants_all_nodes": "looks at the outputs of all nodes in every step",
+    "extra_loss": "adds to the loss of every step what is over the whole graph",
+    "soften": "weighs all edges anew in every step",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(Hooks, ABC):
     """The base of every method; its fields are its options."""
@@ -91,6 +98,7 @@ class Method(Hooks, ABC):
     summary: ClassVar[str]  # what it does, in one line
     paper: ClassVar[str] = ""
     prunes: ClassVar[str] = "edges and weights"
+    whole_graph: ClassVar[str] = ""  # why it cannot be trained by parts of the graph, if so; goes after "it"
     structures: ClassVar[tuple[str, ...]] = (WEIGHTS,)  # units too, if all cuts of weights are those of this module
 
     targets: Targets = Targets()
@@ -118,6 +126,15 @@ class Method(Hooks, ABC):
 
     def check(self, network: Network) -> None:
         """Refuse a network that this method, as it is set, cannot prune."""
+
+    def check_parts(self) -> None:
+        """Refuse mini-batches where a method needs all of the graph in every step."""
+        if self.budget.parts == 1:
+            return
+        reached = {name: getattr(type(self), name) is not getattr(Hooks, name) for name in _WHOLE}
+        reason = next((why for name, why in _WHOLE.items() if reached[name]), self.whole_graph)
+        if reason:
+            raise InputError(f"parts must be 1 for method '{self.name}' (got {self.budget.parts}): it {reason}")
 
     def units(self, network: Network, task: Task) -> Units | None:
         """The network's hidden units, if weights are pruned by them; None: they are pruned one by one."""

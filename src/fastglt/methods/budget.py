@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fastglt.errors import InputError, require, unknown_name
+from fastglt.graphs.partition import METIS
 from fastglt.training.loop import Recipe
 
 NODES = ("all", "unlabelled")
@@ -26,6 +27,10 @@ class Budget:
     distill_search: float = 1.0  # share of that weight in the search; 0: the ticket alone is taught
     distill_nodes: str = "all"  # whom a teacher teaches about: all nodes, or those that are not trained on
     isolated_decay: str = "whole"  # of a ticket alone: the whole weight_decay, or times the density of its weights
+    parts: int = 1  # of the graph, in steps of their own; 1: every step sees all of it
+    partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
+    parts_per_step: int = 1
+    shares: int = 1  # into which the parts of a step are divided, for several processes
 
     def __post_init__(self) -> None:
         names = ("distill", "distill_labels", "distill_lr", "distill_search")
@@ -35,6 +40,10 @@ class Budget:
             raise unknown_name("choice of distill_nodes", self.distill_nodes, NODES)
         if self.isolated_decay not in DECAYS:
             raise unknown_name("isolated decay", self.isolated_decay, DECAYS)
+        unasked = [name for name in self.settings if name in _BY_PARTS] if self.parts == 1 else []
+        if unasked:
+            got = f"{getattr(self, unasked[0])} and parts 1"
+            raise InputError(f"{unasked[0]} must come with several parts of the graph (got {got})")
         alone = [name for name in self.settings if name.startswith("distill_")]
         if alone and not self.distill:
             raise InputError(f"{alone[0]} must come with a teacher (got distill 0)")
@@ -70,7 +79,8 @@ class Budget:
     @property
     def recipe(self) -> Recipe:
         """How weights are trained."""
-        return Recipe(lr=self.lr, weight_decay=self.weight_decay)
+        by_parts: dict[str, Any] = {name: getattr(self, name) for name in _BY_PARTS}
+        return Recipe(lr=self.lr, weight_decay=self.weight_decay, **by_parts)
 
     @property
     def taught_recipe(self) -> Recipe:
@@ -83,6 +93,7 @@ class Budget:
         return self.distill > 0 and self.taught_recipe != self.recipe
 
 
+_BY_PARTS = ("parts", "partition", "parts_per_step", "shares")
 _SINCE_ALWAYS = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay")
 
 

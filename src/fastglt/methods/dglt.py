@@ -50,7 +50,7 @@ class DGLT(Method):
 
     def after_step(self, training: Training) -> None:
         """Shrink what is outside the ticket."""
-        if training.stage != TRANSITION:
+        if training.stage != TRANSITION or not training.ends_epoch:
             return
         shrink = 1 / (1 + penalty(training.epoch + 1, self.transition_epochs))
         if training.soft_edge_mask is not None:

@@ -159,7 +159,11 @@ class FastGLT(Method):
         if rule is None or training.epoch >= self.epochs or not rule.chooses_after(interval, self._intervals):
             return None
         count, _ = self.targets.kept(training)
-        return rule.choose(training, count, seed=seed, at=at)
+        return rule.choose(training, count, seed=seed, at=at, trusted=self.trusted(training))
+
+    def trusted(self, training: Training) -> Tensor | None:
+        """The edges that a rule may choose from; None: all."""
+        return None
 
     def rule_now(self, training: Training) -> ForestRule | None:
         """How edges are chosen by agreement at this moment of a search, if they are."""

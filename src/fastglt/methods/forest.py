@@ -8,16 +8,20 @@ import torch
 from torch import Tensor
 
 from fastglt.errors import require, unknown_name
+from fastglt.methods.cuts import get_masks, set_masks
 from fastglt.methods.fastglt import FastGLT
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.edge_trials import EDGE_RULES, named_rule, try_rules, winner
+from fastglt.methods.parts.ranking import highest
+from fastglt.suspects import rank_task_edges
 from fastglt.system.seeds import derive
 from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 AUTO = "auto"
 TRIALS = "edge_trials"  # the scores of rules, in a search's state
-_SINCE_0_2 = ("random_share", "edge_rule", "trial_epochs")
+SUSPICION = "suspicion"  # of every edge, in a robust search's state
+_SINCE_0_2 = ("random_share", "edge_rule", "trial_epochs", "robust")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +36,10 @@ class Forest(FastGLT):
     edges, then of those between classes, to the exact count. No soft edge mask is trained and no label used beyond
     the training ones. With `revise` the edges are chosen anew after each further interval, by the predictions of
     that moment. With ``edge_rule=auto`` this rule, a half-random form of it, low degrees and chance are each
-    trained shortly from Θ0 at the first choice, and the one that does best on validation nodes goes on.
+    trained shortly from Θ0 at the first choice, and the one that does best on validation nodes goes on. With
+    `robust`, for graphs that somebody may have poisoned, edges that were probably added (`fastglt suspects`) are
+    removed before the first epoch, the most suspicious first, and never return; the rule chooses among the others.
+    A ticket only removes edges: none is added for those that are gone.
     """
 
     name = "forest"
@@ -50,12 +57,43 @@ class Forest(FastGLT):
     random_share: float = 0.0  # share of the kept edges that are drawn from all edges instead
     edge_rule: str = "forest"  # forest, half (of it at random), random, degree; or auto: the best on trial
     trial_epochs: int = 60  # of each rule, if they are tried
+    robust: bool = False  # edges that somebody has probably added go first, before the search (fastglt suspects)
 
     @property
     def options(self) -> dict[str, Any]:
         """As of every method; what 0.1 did not know only where it is chosen, so that keys stay."""
         new = {field.name: field.default for field in fields(self) if field.name in _SINCE_0_2}
         return {name: value for name, value in super().options.items() if name not in new or value != new[name]}
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """To rank edges by suspicion, classes."""
+        ranked = ("groups", "distribution") if self._avoids else ()
+        return tuple(dict.fromkeys((*super().needs, *ranked)))
+
+    @property
+    def _avoids(self) -> bool:
+        """Whether suspicious edges go first."""
+        return self.robust and self.targets.graph_sparsity > 0
+
+    def begin(self, training: Training) -> None:
+        """As FastGLT does; a robust search starts without edges that were probably added."""
+        if self._avoids:
+            ranking = rank_task_edges(training.task, seed=derive(training.seed, "suspects"))
+            training.method_state[SUSPICION] = ranking.suspicion
+            trusted = self.trusted(training)
+            assert trusted is not None, "they have just been ranked"
+            set_masks(training, trusted, get_masks(training)[1])
+        super().begin(training)
+
+    def trusted(self, training: Training) -> Tensor | None:
+        """All edges but the most suspicious: as many as were probably added, or as the target has to remove."""
+        if SUSPICION not in training.method_state:
+            return None
+        suspicion = training.method_state[SUSPICION].cpu()
+        count, _ = self.targets.kept(training)
+        gone = min(round(float(suspicion.sum())), len(suspicion) - count)
+        return ~highest(suspicion, gone, derive(training.seed, "suspects"))
 
     @property
     def forest(self) -> ForestRule | None:
@@ -75,7 +113,8 @@ class Forest(FastGLT):
             count, _ = self.targets.kept(training)
             rules = {name: named_rule(self._rule, name) for name in EDGE_RULES}
             seed = derive(training.seed, "forest", interval)
-            scores = try_rules(training, rules, count, epochs=self.trial_epochs, seed=seed, at=at)
+            shared: dict[str, Any] = {"seed": seed, "at": at, "trusted": self.trusted(training)}
+            scores = try_rules(training, rules, count, epochs=self.trial_epochs, **shared)
             training.method_state[TRIALS] = torch.tensor(list(scores.values()), dtype=torch.float64)
         return super().choose_forest(training, interval=interval, at=at)
 
@@ -86,11 +125,14 @@ class Forest(FastGLT):
         return named_rule(self._rule, winner(_by_rule(training.method_state[TRIALS])))
 
     def findings(self, training: Training) -> dict[str, Any]:
-        """Which rule has won, and what each scored on validation nodes."""
-        if TRIALS not in training.method_state:
-            return {}
-        trials = _by_rule(training.method_state[TRIALS])
-        return {"edge_rule": winner(trials), "edge_rule_trials": trials}
+        """Which rule has won, what each scored on validation nodes; how many edges were probably added."""
+        found: dict[str, Any] = {}
+        if SUSPICION in training.method_state:
+            found["suspects"] = round(float(training.method_state[SUSPICION].sum()))
+        if TRIALS in training.method_state:
+            trials = _by_rule(training.method_state[TRIALS])
+            found |= {"edge_rule": winner(trials), "edge_rule_trials": trials}
+        return found
 
     def decided_by(self, findings: Mapping[str, Any]) -> "Forest":
         """With the rule that has won."""

@@ -51,7 +51,12 @@ class RigL(Method):
         """Before a swap, note the gradients of all weights, pruned ones too."""
         if self._swaps_after(training.epoch + 1):
             gradients = {name: weight.grad for name, weight in training.weights.items()}
-            training.method_state = {name: part.abs() for name, part in gradients.items() if part is not None}
+            before = {} if training.ends_epoch else training.method_state  # an epoch's steps by parts add up
+            training.method_state = {
+                name: training.step_weight * part + before.get(name, 0.0)
+                for name, part in gradients.items()
+                if part is not None
+            }
 
     def after_epoch(self, training: Training) -> None:
         """Swap within each layer; what is grown starts at zero, as pruned weights are."""
@@ -61,7 +66,7 @@ class RigL(Method):
         for name, gradient in training.method_state.items():
             mask = training.masks.weights[name]
             swap = self.schedule.swap(epoch=training.epoch, kept=mask.count, total=mask.size)
-            strength, potential = training.weights[name].detach().flatten(), gradient.flatten()
+            strength, potential = training.weights[name].detach().flatten(), gradient.abs().flatten()
             seed = derive(training.seed, "swap", training.epoch, name)
             kept[name] = swapped(kept[name], swap, strength=strength, potential=potential, seed=seed)
         training.method_state = {}

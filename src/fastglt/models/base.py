@@ -7,7 +7,8 @@ compiled and exported follows from that, and may be said better.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -26,6 +27,7 @@ from fastglt.system.seeds import own_random_state, own_randomness
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class Network(nn.Module, ABC):
@@ -133,6 +135,24 @@ class Network(nn.Module, ABC):
                 raise InputError(f"reset_parameters() must draw every weight matrix anew (got '{got}' unchanged)")
         return fresh
 
+    def read_units(self, kept: Mapping[str, Tensor]) -> Tensor | None:
+        """The hidden units that somebody reads under masks of the weights; None: all, or too many to save much.
+
+        A pass that is given them as `only_units` may leave the others out: they reach no output and no gradient.
+        """
+        return None
+
+    only_units: Tensor | None = None  # that a pass has to compute; None: all of them
+
+    @contextmanager
+    def computing(self, units: Tensor | None) -> Iterator[None]:
+        """While passes run that need no other units."""
+        self.only_units = units
+        try:
+            yield
+        finally:
+            self.only_units = None
+
     def program(self) -> "Program | None":
         """What is left to compute once nothing changes any more; None: the network itself is run."""
         return None
@@ -184,14 +204,18 @@ class Backbone(Network):
         There is one hop for each round of message passing; the receivers of one are the senders of the next.
         """
 
+    def layers_in_strips(self) -> "Sequence[StripLayer] | None":
+        """Its layers, each of which can be computed for a strip of nodes at a time; None: only all at once."""
+        return None
+
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """The outputs of some nodes, from the part of the graph that they depend on."""
         whole = nodes is not None and any(map(looks_at_all_nodes, self.modules()))
-        hops = graph.hops(None if whole else nodes, depth=self.num_layers)
+        hops = graph.hops(None if whole else nodes, depth=self.num_layers, near=True)
         out = self.outputs(x.of(hops[0].senders), hops, soft_edge_mask)
-        return out[nodes] if whole else out
+        return out if nodes is not None and not whole else hops[-1].picked(out, nodes)
 
     @property
     def prunable(self) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ class Program(ABC):
     strip: int  # columns of a strip
     live_units: int
     num_layers: int  # rounds of message passing, one hop each
+    near: bool = False  # whether it wants the nodes of large graphs in an order in which neighbours lie close
 
     @abstractmethod
     def prepare(self, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Finish:

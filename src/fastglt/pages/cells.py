@@ -6,6 +6,7 @@ ticket with which it shares graph, split, network, seed, machine, epochs and rec
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -121,9 +122,20 @@ def _tell_apart(cells: Sequence[Cell]) -> None:
         settings = [flat(cell["runs"][0]["settings"]) for cell in group]
         skipped = (*_NOT_SETTINGS, *_UNTOLD, "graph_sparsity", "weight_sparsity")
         names = [name for name in differing(*settings) if name not in skipped]
+        usual = {name: _usual([known.get(name) for known in settings]) for name in names}
         for cell, known in zip(group, settings, strict=True):
-            told = ", ".join(f"{name.rpartition('.')[2]} {known[name]}" for name in names[:4] if name in known)
+            told = ", ".join(
+                f"{name.rpartition('.')[2]} {known[name]}"
+                for name in names[:4]
+                if name in known and repr(known[name]) != usual[name]
+            )
             cell["label"] += f" ({told})" if told else ""
+
+
+def _usual(values: Sequence[Any]) -> str | None:
+    """What more than two thirds have, if there is such a value: it need not be told."""
+    ((value, count),) = Counter(map(repr, values)).most_common(1)
+    return value if 3 * count > 2 * len(values) else None
 
 
 def _rounds(found: Any) -> list[Row]:

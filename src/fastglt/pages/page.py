@@ -42,6 +42,7 @@ class Report:
     sentence: str
     note: str
     sections: list[Section]
+    picture: Picture | None = None  # of the sentence
     notes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     runs: int = 0
@@ -72,11 +73,16 @@ def report_of(material: Material, *, data_root: Path | None = None, dataset: str
     return Report(
         sentence=head.sentence,
         note=head.note,
+        picture=None if head.cell is None else next(figures.verdicts(_name(head.cell), [head.cell]), None),
         sections=[section for section in sections if section.pictures or section.tables],
         notes=notes,
         sources=material.sources,
         runs=len(material.rows),
     )
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell['dataset'] or 'a graph'} · {cell['model']}"
 
 
 def _study_sections(panels: Sequence[figures.Panel]) -> Iterator[Section]:
@@ -102,11 +108,17 @@ def _ticket_sections(found: dict[str, list[Picture]]) -> Iterator[Section]:
         yield Section(name=name, title=title, about=about, pictures=found.get(name, ()), zoomable=name == "graph")
 
 
-def as_html(report: Report) -> str:
-    """The page."""
+def as_html(report: Report, *, live: str | None = None) -> str:
+    """The page; `live` names what it is made of when it is served, so that it can tell when there is more."""
     script, style = _asset("page.js"), _asset("page.css") + html.colour_rules()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
+    scripts = [script] if live is None else [script, _asset("live.js")]
+    allowed = " ".join(f"'sha256-{_digest(one)}'" for one in scripts)
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+    policy += "" if live is None else "; connect-src 'self'"
+    under_way = "" if live is None else _LIVE.format(live=text(live))
+    whole = (
+        "This page is whole: it loads nothing from anywhere." if live is None else "Served to this machine alone."
+    )
     links = "".join(f'<li><a href="#{part.name}">{text(part.title)}</a></li>' for part in report.sections)
     body = _sections(report.sections)
     notes = "".join(f"<li>{text(note)}</li>" for note in report.notes)
@@ -130,16 +142,16 @@ def as_html(report: Report) -> str:
 <h1>What was found</h1>
 <p class="lead">{text(report.sentence)}</p>
 <p class="soft">{text(report.note)}</p>
-</header>
+{"" if report.picture is None else html.figure(report.picture, 0)}</header>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 <main id="main">
-{told}
+{under_way}{told}
 {body}
 </main>
 <footer><p class="soft">{report.runs:,} runs from {sources}. Made by fastglt {text(__version__)} on {made} UTC.
-This page is whole: it loads nothing from anywhere.</p></footer>
+{whole}</p></footer>
 <div id="tip" role="status" hidden></div>
-<script>{script}</script>
+{"".join(f"<script>{one}</script>" for one in scripts)}
 </body>
 </html>
 """
@@ -158,10 +170,22 @@ def _sections(sections: Sequence[Section]) -> str:
     return "".join(parts)
 
 
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
 def _asset(name: str) -> str:
     return (files("fastglt.pages") / "assets" / name).read_text(encoding="utf-8")
 
 
+_LIVE = """<section id="live" data-version="{live}"><h2>Under way</h2>
+<p id="live-told" role="status">Asking for progress …</p>
+<p class="tools"><button type="button" id="live-more" hidden>Show new results</button></p>
+<div class="scroll" tabindex="0" role="region" aria-label="Runs under way"><table id="live-runs" hidden>
+<caption>Runs that are not finished</caption><thead><tr><th scope="col">run</th><th scope="col">state</th>
+<th scope="col">phase</th><th scope="col">progress</th><th scope="col">validation, %</th>
+<th scope="col">seconds</th></tr></thead><tbody></tbody></table></div></section>
+"""
 _SPARSITY = (
     "Mean test scores over seeds; bands are one standard deviation. End of search is the network that the search "
     "leaves, retrained alone is the ticket trained from its initial weights."

@@ -21,7 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from fastglt.errors import InputError
+from fastglt.methods import lookup
 from fastglt.runs.plan import Run
+from fastglt.system.plugins import is_ours
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,3 +62,13 @@ class MakeEngine(Protocol):
     ) -> Engine:
         """An engine for one series."""
         ...
+
+
+def refuse_what_only_this_process_has(runs: Sequence[Run]) -> None:
+    """A method that was defined at a prompt, or in the script itself, cannot be found by a run's process."""
+    for run in runs:
+        asked = run.experiment.method
+        if ":" not in asked and not is_ours(method := lookup(asked)):
+            rule = f"method '{asked}' must be in a module that other processes can import"
+            remedy = "put its class into a file of its own, and import it from there"
+            raise InputError(f"{rule} (got one from {method.__module__}); {remedy}")

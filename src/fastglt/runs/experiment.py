@@ -24,13 +24,14 @@ from fastglt.system.seeds import own_random_state
 from fastglt.tasks import Task, check_metric, kind_of, known_metric, lookup, task_settings
 from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tasks.options import check_options as check_task_options
-from fastglt.tickets.find import check_targets, find, scores_on_new
+from fastglt.tickets.find import Found, check_targets, find, scores_on_new
 from fastglt.tickets.networks import named_network
 from fastglt.tickets.new_nodes import NewNodes, check_network
 from fastglt.tickets.phases import (
     DENSE,
     DISTILLED,
     SAME_LR,
+    Journal,
     PhaseResult,
     Progress,
     how_to_teach,
@@ -112,7 +113,8 @@ class Experiment:
         seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
         options = {**seeded, **self.task_options}
         check_task_options(kind, options)
-        return kind.from_tensors(dataset.tensors, metric=metric, **options).to(self.device)
+        given = {} if dataset.compressed is None else {"compressed": dataset.compressed}
+        return kind.from_tensors(dataset.tensors, metric=metric, **given, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":
         """Load and check everything that can be checked before training.
@@ -175,7 +177,7 @@ class Prepared:
     def dense_settings(self) -> dict[str, Any]:
         """What tells the dense twin from others: nothing that a method or its targets decide."""
         budget = self.method.budget
-        return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **asdict(budget.recipe)}
+        return {**self._shared_settings, "dense": True, "epochs": budget.epochs, **budget.recipe.settings}
 
     @property
     def twins(self) -> dict[str, dict[str, Any]]:
@@ -235,27 +237,27 @@ class Prepared:
             nothing = torch.zeros((rows, self.task.num_outputs), dtype=torch.float32, device=self.task.device)
             teacher = Teacher(outputs=nothing, **how_to_teach(method.budget, self.task))  # as the ticket alone has
         units = method.units(self.network, self.task)
-        training = Training(self.network, self.task, method.recipe, seed=0, teacher=teacher, units=units)
+        training = Training(
+            self.network, self.task, method.recipe, seed=self.experiment.seed, teacher=teacher, units=units
+        )
         method.begin(training)
         return training
 
+    def find(self, journal: Journal, progress: Progress | None = None, *, dense: bool = True) -> Found:
+        """Find the ticket, with or without its dense twins."""
+        given: dict[str, Any] = {"journal": journal, "progress": progress, "inductive": self.inductive}
+        return find(self.network, self.task, self.method, seed=self.experiment.seed, dense=dense, **given)
+
     def run(self, folder: RunFolder, progress: Progress | None = None, *, dense: bool = True) -> dict[str, Any]:
         """Find the ticket in an open folder, with or without its dense twins; returns the metrics."""
-        seed = self.experiment.seed
-        found = find(
-            self.network,
-            self.task,
-            self.method,
-            seed=seed,
-            dense=dense,
-            journal=folder,
-            progress=progress,
-            inductive=self.inductive,
-        )
+        return self.keep(self.find(folder, progress, dense=dense), folder)
+
+    def keep(self, found: Found, folder: RunFolder, **more: Any) -> dict[str, Any]:
+        """Write what was found to the folder, and the metrics, with what is `more` to them; returns these."""
         found.ticket.save(folder.path / "ticket.safetensors")
         for ticket in found.rounds:
             ticket.save(folder.path / "rounds" / f"{ticket.config['round']:02}.safetensors")
-        metrics = {**self._about, **metrics_of(found, self.network, self.task, self.method), **self._where}
+        metrics = {**self._about, **metrics_of(found, self.network, self.task, self.method), **self._where, **more}
         folder.complete(metrics, {name: result.history for name, result in found.phases.items()})
         return metrics
 

@@ -1,33 +1,26 @@
 """Runs in processes of this machine: so many at a time, stopped cleanly; one that dies takes no other with it."""
 
 import contextlib
-import glob
 import multiprocessing
-import os
 import signal
 import sys
 import time
 import types
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from fastglt.errors import FastGLTError, InputError, MachineError
-from fastglt.methods import lookup
-from fastglt.runs.engine import Outcome
-from fastglt.runs.folder_files import METRICS
+from fastglt.errors import FastGLTError, MachineError
+from fastglt.runs.engine import Outcome, refuse_what_only_this_process_has
+from fastglt.runs.logs import begin_log, remove_logs, warnings_in
 from fastglt.runs.plan import STOPPED, Run
-from fastglt.system.plugins import is_ours
 from fastglt.system.process import safe_path
-from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import WARNING, safe, warn
 
 _LOOK_EVERY = 0.05  # seconds
 _GO_ON = "try fewer --jobs; the same command goes on from where it was"
-_WARNINGS_KEPT = 100  # of one run
 
 
 class LocalEngine:
@@ -40,8 +33,8 @@ class LocalEngine:
 
     def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
         """Outcomes as they come in; KeyboardInterrupt if runs were stopped."""
-        _refuse_what_only_this_process_has(runs)
-        _remove_logs(self.logs, "*", all_of_them=False)
+        refuse_what_only_this_process_has(runs)
+        remove_logs(self.logs, "*", all_of_them=False)
         waiting, running, ended = deque(runs), list[_Process](), 0
         try:
             while running or (waiting and not self.stop):
@@ -70,7 +63,7 @@ class _Process:
     """One run's process, forked from a server that has imported all that is needed: it starts without delay."""
 
     def __init__(self, run: Run, logs: Path, job_settings: Mapping[str, Any]) -> None:
-        self._run, self._log = run, _begin_log(logs, run.folder.name)
+        self._run, self._log = run, begin_log(logs, run.folder.name)
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["fastglt.runs.worker"])
         theirs, self._ours = server.Pipe(duplex=False)
@@ -101,7 +94,7 @@ class _Process:
     def outcome(self) -> Outcome | None:
         """How the run ended; None if it was stopped, to go on another time."""
         self.ask_to_stop()  # closes the pipe
-        code, warnings = self._process.exitcode or 0, _warnings(self._log)
+        code, warnings = self._process.exitcode or 0, warnings_in(self._log)
         if code not in (0, STOPPED):
             return Outcome(run=self._run, reason=_reason(code, self._log), warnings=warnings)
         self._log.unlink(missing_ok=True)
@@ -129,66 +122,10 @@ def _main_module_hidden() -> Iterator[None]:
         sys.modules["__main__"] = before
 
 
-def _refuse_what_only_this_process_has(runs: Sequence[Run]) -> None:
-    """A method that was defined at a prompt, or in the script itself, cannot be found by a run's process."""
-    for run in runs:
-        asked = run.experiment.method
-        if ":" not in asked and not is_ours(method := lookup(asked)):
-            rule = f"method '{asked}' must be in a module that other processes can import"
-            remedy = "put its class into a file of its own, and import it from there"
-            raise InputError(f"{rule} (got one from {method.__module__}); {remedy}")
-
-
 def _start(job: Mapping[str, Any], stop_pipe: Connection, log: str) -> None:
     from fastglt.runs.worker import main
 
     main(job, stop_pipe, log)
-
-
-def _begin_log(logs: Path, name: str) -> Path:
-    """An empty log of this command's own: others may have the same run, and remove the folder when they end.
-
-    What commands that are no more have left of this run goes.
-    """
-    log = logs / f"{name}-{os.getpid()}.txt"
-    with disk_errors(log, "write"):
-        _remove_logs(logs, glob.escape(name), all_of_them=True)
-        while True:
-            logs.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):
-                log.write_bytes(b"")
-                return log
-
-
-def _remove_logs(logs: Path, name: str, *, all_of_them: bool) -> None:
-    """Remove logs of commands that are no more: all, or the empty ones and those of runs that are finished."""
-    for old in logs.glob(f"{name}-*.txt"):
-        run, _, number = old.stem.rpartition("-")
-        if not number.isdecimal() or _is_alive(int(number)):
-            continue
-        with contextlib.suppress(FileNotFoundError):
-            if all_of_them or not old.stat().st_size or (logs.parent / run / METRICS).exists():
-                old.unlink()
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True
-
-
-def _warnings(log: Path) -> list[str]:
-    """What a process has warned of, a line for each; of very many the first."""
-    try:
-        with log.open(errors="replace") as lines:
-            told = (safe(line.removeprefix(WARNING).rstrip()) for line in lines if line.startswith(WARNING))
-            return list(islice(told, _WARNINGS_KEPT))
-    except OSError:
-        return []
 
 
 def _reason(code: int, log: Path) -> str:

@@ -121,12 +121,15 @@ def settings_of(prepared: Prepared, twin: str | None) -> dict[str, Any]:
     return {**prepared.settings, "dense": False} if twin is None else prepared.twins[twin]
 
 
-def plan(experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = ()) -> list[Run]:
+def plan(
+    experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = (), *, plain_twins: bool = False
+) -> list[Run]:
     """All runs, all twins before the first of their tickets, with everything checked that can be without training.
 
     The experiments differ in method, targets, budget and seeds alone; `labels` may say what their tickets are
-    called. A folder's name has a digest of the settings, so whatever is changed, nothing of another series is used
-    or overwritten.
+    called. Of several twins the plain dense network alone is trained where nobody looks at the others
+    (`plain_twins`). A folder's name has a digest of the settings, so whatever is changed, nothing of another series
+    is used or overwritten.
     """
     runs: dict[Path, Run] = {}
     splits: dict[str, int] = {}
@@ -136,6 +139,8 @@ def plan(experiments: Sequence[Experiment], out: Path, labels: Sequence[str] = (
         prepared = experiment.prepare(like=prepared)
         _check_split(prepared, splits)
         twins = {name: Run.of(prepared, out, twin=name, names_split=several) for name in prepared.twins}
+        if plain_twins:
+            twins = {DENSE: twins[DENSE]}
         folders = {name: run.folder for name, run in twins.items()}
         ticket = Run.of(prepared, out, twin=None, twins=folders, label=label, names_split=several)
         for run in (*twins.values(), ticket):

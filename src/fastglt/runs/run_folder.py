@@ -19,6 +19,7 @@ from fastglt.report.wording import phase_title
 from fastglt.runs.checkpoints import Checkpoints, DamagedError, damage
 from fastglt.runs.differences import told
 from fastglt.runs.folder_files import METRICS, ORIGIN, RUN, damaged, history_bytes, json_bytes, read_json
+from fastglt.runs.progress import CHECKPOINTS, Notes
 from fastglt.system import digests
 from fastglt.system.storage import disk_errors, open_lock, write_atomically
 from fastglt.system.terminal import warn
@@ -56,7 +57,7 @@ class RunFolder(Journal):
         self._origin = origin
         self.stop = False  # set it to stop after the epoch that is running
         self._every, self._next = checkpoint_every, time.monotonic() + checkpoint_every
-        self._checkpoints = Checkpoints(path / "checkpoint")
+        self._checkpoints, self._notes = Checkpoints(path / CHECKPOINTS), Notes(path / CHECKPOINTS)
         self._rounds_written = 0
         self._begun_by: str | None = None  # the version that began the run, if it is another one
 
@@ -216,6 +217,7 @@ class RunFolder(Journal):
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
         """Write a checkpoint when it is time to; they may take a twentieth of the run, unless asked for always."""
+        self._notes.after_epoch(phase, training.history[-1], seconds)
         for number in range(self._rounds_written, len(training.rounds)):
             tensors, meta = pack_snapshot(training.rounds[number])
             self._checkpoints.write(f"{phase}.round-{number}", tensors, meta)

@@ -13,12 +13,14 @@ from fastglt.runs.experiment import Experiment, available_threads
 from fastglt.runs.forecast import DryRun, forecast
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.plan import Run, plan
+from fastglt.runs.progress import Agenda
+from fastglt.runs.ray_engine import RayEngine
 from fastglt.runs.store import Store
 from fastglt.system.provenance import revision
 from fastglt.system.signals import stop_on_signals
 from fastglt.system.terminal import safe, warn
 
-ENGINES: dict[str, MakeEngine] = {"local": LocalEngine}
+ENGINES: dict[str, MakeEngine] = {"local": LocalEngine, "ray": RayEngine}
 Tell = Callable[[str], None]
 
 
@@ -49,13 +51,16 @@ class Series:
         if isinstance(self.engine, str) and self.engine not in ENGINES:
             raise unknown_name("engine", self.engine, ENGINES)
 
-    def run(self, experiments: Sequence[Experiment], labels: Sequence[str] = ()) -> tuple[list[Run], list[Outcome]]:
+    def run(
+        self, experiments: Sequence[Experiment], labels: Sequence[str] = (), *, plain_twins: bool = False
+    ) -> tuple[list[Run], list[Outcome]]:
         """Execute what is neither finished nor in the store; gives all runs, and how each of them ended.
 
         Every finished run is in the store then, under this command's name unless it was there before. `labels` may
-        say what the experiments' tickets are called. Interrupted, it raises `Stopped`.
+        say what the experiments' tickets are called; of the dense twins of taught ones, `plain_twins` has the plain
+        network alone. Interrupted, it raises `Stopped`.
         """
-        runs = plan(experiments, self.out, labels)
+        runs = plan(experiments, self.out, labels, plain_twins=plain_twins)
         if self.dry_run:
             raise DryRun(forecast(runs, self.store, jobs=self.jobs, out=self.out))
         outcomes = self._finished(runs)
@@ -64,11 +69,16 @@ class Series:
         if left:
             several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
             self._tell(f"{several} in '{self.out}'")
-        engine, clock = self._make_engine(), _Clock(left)
-        with stop_on_signals(engine):
+        engine, clock, agenda = (
+            self._make_engine(),
+            _Clock(left),
+            Agenda(self.out / "logs", [run.folder for run in left]),
+        )
+        with stop_on_signals(engine), agenda:
             try:
                 for outcome in engine.run(left):
                     outcomes.append(outcome)
+                    agenda.ended(outcome.run.folder, outcome.reason)
                     for message in outcome.warnings:
                         warn(f"{outcome.run.name}: {message}")
                     clock.ended(outcome.run)

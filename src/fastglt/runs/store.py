@@ -69,6 +69,7 @@ class Entry:
     folder: str | None = None  # both absolute paths
     ticket: str | None = None
     revision: str | None = field(default=None, compare=False)  # of the code that made it: the store fills it in
+    machine: Mapping[str, Any] | None = field(default=None, compare=False)  # None: the one that records it
 
 
 def default_path() -> Path:
@@ -197,7 +198,7 @@ def _row(entry: Entry) -> Row:
     settings, metrics = entry.settings, entry.metrics
     facts = {name: _plain(settings.get(name, metrics.get(name))) for name in _FACTS}
     parts = {"settings": settings, "metrics": metrics}
-    origin = {"versions": provenance.versions(), "machine": provenance.machine()}
+    origin = {"versions": provenance.versions(), "machine": entry.machine or provenance.machine()}
     return {
         "key": entry.key,
         "kind": entry.kind,

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -109,7 +110,8 @@ def run(
     """
     require_level(log_level)
     guarded = Guard(app, hosts=(host, *allowed_hosts), token=token)
-    run_on(listen(host, port), guarded, print, log_level=log_level, limits=limits_of(app))
+    tell = partial(print, flush=True)  # whoever reads a pipe waits for it
+    run_on(listen(host, port), guarded, tell, log_level=log_level, limits=limits_of(app))
 
 
 def run_on(

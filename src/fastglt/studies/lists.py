@@ -74,14 +74,18 @@ def _seeds_in(text: str, name: str) -> list[int]:
 
 
 def read_names(name: str, given: Iterable[str] | str) -> list[str]:
-    """Comma-separated names, each once; the commas within a synthetic graph's recipe belong to it.
+    """Comma-separated names, each once; the commas within a graph's recipe belong to it.
 
     >>> read_names("datasets", "cora, synthetic:nodes=60,edges=90,digits,cora")
     ['cora', 'synthetic:nodes=60,edges=90', 'digits']
     """
     names: list[str] = []
     for part in _parts(name, given if isinstance(given, str) else ",".join(given)):
-        if names and names[-1].lower().startswith("synthetic:") and re.fullmatch(r"\w+=[\d.]*", part):
+        if (
+            names
+            and names[-1].lower().startswith(("synthetic:", "poisoned:"))
+            and re.fullmatch(r"\w+=[\d.]*", part)
+        ):
             names[-1] += f",{part}"
         else:
             names.append(part)

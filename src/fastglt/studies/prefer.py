@@ -170,7 +170,7 @@ def _choose(
         trials, found = list(trials), list[Row]()
         for label, way in ways.items():
             if points := [(way.method, targets) for one, targets in trials if one == label]:
-                done = Comparison(*studies[way].run(points, asked))
+                done = Comparison(*studies[way].run(points, asked, plain_twins=True))
                 failures.extend(done.failures)
                 found += [{**row, "method": label} for row in done.rows]
         rows.extend(found)

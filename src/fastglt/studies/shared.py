@@ -16,7 +16,7 @@ from fastglt.models import lookup as lookup_model
 from fastglt.runs.build import build_experiment
 from fastglt.runs.engine import MakeEngine, Outcome
 from fastglt.runs.experiment import Experiment
-from fastglt.runs.plan import Run
+from fastglt.runs.plan import Run, plan
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
@@ -116,19 +116,35 @@ class Study:
         )
 
     def run(
-        self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int], split_seeds: Sequence[int] = ()
+        self,
+        trials: Iterable[tuple[str, Targets]],
+        seeds: Iterable[int],
+        split_seeds: Sequence[int] = (),
+        *,
+        plain_twins: bool = False,
     ) -> tuple[list[Run], list[Outcome]]:
         """Methods, by label, at pairs of sparsities, each with every seed on every split (none: the study's own).
 
-        What is not finished is executed.
+        What is not finished is executed. `plain_twins`: of taught tickets' opponents the plain dense network alone.
         """
+        return self.series.run(*self._asked(trials, seeds, split_seeds), plain_twins=plain_twins)
+
+    def plan(self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int]) -> list[Run]:
+        """What `run` would execute or find."""
+        experiments, labels = self._asked(trials, seeds, ())
+        return plan(experiments, self.series.out, labels)
+
+    def _asked(
+        self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int], split_seeds: Sequence[int]
+    ) -> tuple[list[Experiment], list[str]]:
+        """The experiments, and what their tickets are called."""
         asked = list(product(split_seeds or [self.split_seed], seeds, trials))
         experiments = [
             self.experiment(self.variants[label], targets, seed, split) for split, seed, (label, targets) in asked
         ]
         labels = [label for _, _, (label, _) in asked]
         check_differ({label: one.make_method() for label, one in zip(labels, experiments, strict=True)}.items())
-        return self.series.run(experiments, labels)
+        return experiments, labels
 
     def experiment(self, variant: Variant, targets: Targets, seed: int, split_seed: int) -> Experiment:
         """One run of a variant."""

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ContextDecorator, ExitStack, contextmanager
+from typing import Any
 
 import torch
 
@@ -12,23 +13,57 @@ from fastglt.system.forks import check_threads_after_fork
 _one_at_a_time = threading.RLock()  # random numbers and modes are the process's, not a thread's
 
 
-@contextmanager
-def ordinary_mode() -> Iterator[None]:
+class ordinary_mode(ContextDecorator):  # noqa: N801 - used as a function is
     """Gradients on, autocast, inference mode and reduced precision off, whatever the caller set.
 
-    One thread at a time: another one that comes meanwhile waits.
+    One thread at a time: another one that comes meanwhile waits. What is in force already is not entered: a short
+    answer would wait for it.
     """
-    check_threads_after_fork()
-    with _one_at_a_time, ExitStack() as modes:
-        _check_defaults()
-        if torch.is_inference_mode_enabled():  # what is in force already need not be entered: a short answer waits
+
+    def __init__(self) -> None:
+        self._entered: list[ExitStack | None] = []  # of the thread whose turn it is
+
+    def __enter__(self) -> None:
+        check_threads_after_fork()
+        _one_at_a_time.acquire()
+        try:
+            _check_defaults()
+            self._entered.append(None if _is_ordinary() else _ordinary())
+        except BaseException:
+            _one_at_a_time.release()
+            raise
+
+    def __exit__(self, *raised: Any) -> None:
+        modes = self._entered.pop()
+        try:
+            if modes is not None:
+                modes.close()
+        finally:
+            _one_at_a_time.release()
+
+
+def _is_ordinary() -> bool:
+    """Whether nothing has to be changed."""
+    changed = torch.is_inference_mode_enabled() or not torch.is_grad_enabled()
+    return not changed and torch.get_float32_matmul_precision() == "highest" and not any(_autocast())
+
+
+def _autocast() -> list[str]:
+    """The kinds of devices that it is on for."""
+    return [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+
+
+def _ordinary() -> ExitStack:
+    """What is to be closed again, entered."""
+    with ExitStack() as modes:
+        if torch.is_inference_mode_enabled():
             modes.enter_context(torch.inference_mode(mode=False))
         if not torch.is_grad_enabled():
             modes.enter_context(torch.enable_grad())
         modes.enter_context(_full_precision())
-        for kind in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
+        for kind in _autocast():
             modes.enter_context(torch.autocast(kind, enabled=False))
-        yield
+        return modes.pop_all()
 
 
 @contextmanager

@@ -27,6 +27,17 @@ _DEEPEST = 20  # errors that led to one another
 _NUMBA_SETTINGS = ".numba_config.yaml"
 
 
+def is_alive(process: int) -> bool:
+    """Whether there is a process of that number, whoever's it is."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is somebody else's, or no number of a process
+        return True
+    return True
+
+
 def keep_freed_memory() -> None:
     """Let the C library reuse large blocks instead of returning them to the system.
 
@@ -76,6 +87,13 @@ def peak_memory() -> int:
 def current_memory() -> int:
     """The memory this process has now, in bytes; where the system does not tell, the most it has had."""
     return _status("VmRSS") or peak_memory()
+
+
+def reset_peak() -> int:
+    """Let the most memory be counted from now on, where the system can; returns the memory of now."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return current_memory()
 
 
 def _status(mark: str) -> int:

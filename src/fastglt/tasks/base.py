@@ -16,6 +16,7 @@ from torch import Tensor
 from fastglt.errors import InputError, unknown_name
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.graphs.parts import Part
 from fastglt.tasks.metrics import Metric
 
 if TYPE_CHECKING:
@@ -133,6 +134,13 @@ class Task(ABC):
     @abstractmethod
     def steps(self, seed: int) -> Sequence[Step]:
         """The steps of an epoch, drawn from a seed of the epoch's own. Full batch is one step."""
+
+    def step_in(self, part: Part, seed: int) -> Step | None:
+        """The step on a part of the graph: the training targets in it, by their ids in the whole graph.
+
+        None: it has none. A task that leaves this out cannot be trained by parts.
+        """
+        raise InputError(f"the task '{self.name}' cannot be trained by parts of the graph; use parts 1")
 
     @abstractmethod
     def loss(self, outputs: Tensor, step: Step) -> Tensor:

@@ -20,6 +20,7 @@ from fastglt.errors import InputError, require
 from fastglt.graphs.columns import is_symmetric
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.graphs.parts import Part
 from fastglt.system.devices import usable
 from fastglt.system.seeds import derive, permutation
 from fastglt.tasks.base import OutputsOf, Scores, Step, Task, metric_of
@@ -175,6 +176,17 @@ class LinkPrediction(Task):
         order = permutation(len(edges), derive(seed, "batches")).to(edges.device)
         parts = zip(torch.split(edges[order], self.batch), torch.split(negatives, self.batch), strict=True)
         return tuple(PairStep(nodes=torch.cat([edge, other]), positives=len(edge)) for edge, other in parts)
+
+    def step_in(self, part: Part, seed: int) -> PairStep | None:
+        """The training edges of the part, pruned or not, with as many pairs of its nodes that are none."""
+        if self.batch is not None:
+            raise InputError(f"batch must be none where steps are on parts of the graph (got {self.batch})")
+        pairs = part.graph.edges.T
+        others = NonEdges(pairs, part.graph.num_nodes)
+        if not len(pairs) or not others.count:
+            return None
+        negatives = others.draw(len(pairs), seed=seed).to(pairs.device)
+        return PairStep(nodes=part.nodes[torch.cat([pairs, negatives])], positives=len(pairs))
 
     def loss(self, outputs: Tensor, step: Step) -> Tensor:
         """The mean binary cross-entropy."""

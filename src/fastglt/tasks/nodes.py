@@ -13,7 +13,8 @@ from torch import Tensor
 
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
-from fastglt.graphs.graph import Graph
+from fastglt.graphs.graph import Graph, OnDisk
+from fastglt.graphs.parts import Part
 from fastglt.system.devices import usable
 from fastglt.tasks.base import OutputsOf, Scores, Step, Task, metric_of
 from fastglt.tasks.inputs import check_kind, features_of, split_of
@@ -57,10 +58,17 @@ class NodeTask(Task):
         return cls._prepare(data, lambda: Graph.from_data(data, directed=directed), metric, options)
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None, **options: Any) -> Self:
+    def from_tensors(
+        cls,
+        tensors: Mapping[str, Tensor],
+        *,
+        metric: str | None = None,
+        compressed: "OnDisk | None" = None,
+        **options: Any,
+    ) -> Self:
         """The task from x, y, edge_index, masks and, if given, edge_weight and edge_attr by name, without PyG.
 
-        x may be sparse as in `Features`.
+        x may be sparse as in `Features`. Of a graph on disk that is `compressed` already nothing is read.
         """
         source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
         values: dict[str, Any] = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
@@ -68,20 +76,30 @@ class NodeTask(Task):
         def graph() -> Graph:
             return Graph.from_edge_index(source.edge_index, source.num_nodes, **values)
 
+        if compressed is not None:
+            nonzero, fingerprint = compressed.nonzero, compressed.fingerprints["features"]
+            x = Features(source.x, nonzero=nonzero, fingerprint=fingerprint)
+            return cls._prepare(source, lambda: Graph.from_disk(compressed, source.num_nodes), metric, options, x)
         return cls._prepare(source, graph, metric, options)
 
     @classmethod
     def _prepare(
-        cls, data: Any, graph: Callable[[], Graph], metric: str | None, options: Mapping[str, Any]
+        cls,
+        data: Any,
+        graph: Callable[[], Graph],
+        metric: str | None,
+        options: Mapping[str, Any],
+        known: Features | None = None,
     ) -> Self:
+        """Features that are known have been checked before."""
         chosen = metric_of(cls, metric).name
-        x = features_of(data)
+        x = features_of(data) if known is None else data.x
         y = cls.read_labels(getattr(data, "y", None), x.shape[0])
         if x.shape[0] == 0:
             raise InputError("the graph must have at least one node (got none)")
         split = split_of(data)
         y = cls.settle_labels(y, split, chosen)
-        return cls(graph=graph(), x=Features(x), y=y, metric=chosen, **split, **options)
+        return cls(graph=graph(), x=known or Features(x), y=y, metric=chosen, **split, **options)
 
     @cached_property
     def judged(self) -> Tensor:
@@ -122,6 +140,17 @@ class NodeTask(Task):
     def steps(self, seed: int) -> tuple[Step, ...]:
         """One step on all training nodes."""
         return self._full_batch
+
+    @cached_property
+    def _is_trained_on(self) -> Tensor:
+        found = torch.zeros(self.graph.num_nodes, dtype=torch.bool, device=self.device)
+        found[self.train] = True
+        return found
+
+    def step_in(self, part: Part, seed: int) -> Step | None:
+        """All training nodes of the part."""
+        nodes = part.nodes[self._is_trained_on[part.nodes]]
+        return Step(nodes=nodes) if len(nodes) else None
 
     def loss(self, outputs: Tensor, step: Step) -> Tensor:
         """The mean loss of a step's nodes."""

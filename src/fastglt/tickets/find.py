@@ -223,6 +223,8 @@ def scores_on_new(new_nodes: NewNodes, phases: Mapping[str, PhaseResult]) -> dic
 def check_targets(network: Network, task: Task, method: Method) -> None:
     """Refuse targets that leave nothing, and a network that is not for this method, before anything is trained."""
     method.check(network)
+    method.check_parts()
+    method.budget.recipe.by_parts(task)
     task.require(*method.needs)
     method.units(network, task)
     method.targets.check(task, sum(shape.numel() for shape in network.weight_shapes.values()))

@@ -7,15 +7,17 @@ on bit for bit as if nothing had happened: every epoch draws its random numbers 
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fastglt.errors import InputError, require
+from fastglt.errors import InputError, require, unknown_name
+from fastglt.graphs.graph import Graph
+from fastglt.graphs.partition import METIS, PARTITIONS
 from fastglt.kernels import true_indices, zero_outside
 from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
@@ -24,6 +26,7 @@ from fastglt.models.units import Units
 from fastglt.system.process import keep_large_memory
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.base import Scores, Step, Task
+from fastglt.training.by_parts import ByParts
 from fastglt.training.distillation import Teacher
 from fastglt.training.hooks import Hooks
 from fastglt.training.records import EpochRecord, Snapshot
@@ -38,10 +41,46 @@ class Recipe:
 
     lr: float = 0.001  # Adam's, for weights and soft masks alike
     weight_decay: float = 5e-4  # of weights, not of soft masks
+    parts: int = 1  # of the graph, in steps of their own; 1: every step sees all of it
+    partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
+    parts_per_step: int = 1
+    shares: int = 1  # into which the parts of a step are divided: edges between shares do not count in it
 
     def __post_init__(self) -> None:
         require("be positive", lr=self.lr)
         require("not be negative", weight_decay=self.weight_decay)
+        counts = {name: getattr(self, name) for name in ("parts", "parts_per_step", "shares")}
+        require("be a whole number", **counts)
+        require("be at least 1", **counts)
+        if self.partition not in PARTITIONS:
+            raise unknown_name("partition", self.partition, PARTITIONS)
+        if self.parts_per_step > self.parts:
+            raise InputError(f"parts_per_step must not exceed the {self.parts} parts (got {self.parts_per_step})")
+        if self.shares > self.parts_per_step:
+            rule = f"shares must not exceed the {self.parts_per_step} parts_per_step"
+            raise InputError(f"{rule} (got {self.shares}); each has a part at least")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every choice as plain values; what parts are about only where there are several, so that keys stay."""
+        usual = {field.name: field.default for field in fields(self)}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name in ("lr", "weight_decay") or (self.parts > 1 and value != usual[name])
+        }
+
+    def by_parts(self, task: Task) -> ByParts | None:
+        """How epochs are made of parts of a task's graph; None: they are not."""
+        if self.parts == 1:
+            return None
+        return ByParts(
+            task,
+            parts=self.parts,
+            kind=self.partition,
+            parts_per_step=self.parts_per_step,
+            shares=self.shares,
+        )
 
 
 class Training:
@@ -66,7 +105,8 @@ class Training:
         self.units = units  # that weights are pruned by; None: they are pruned one by one
         self.network, self.teacher = copy.deepcopy(network).to(task.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
-        self.hooks = Hooks()
+        self.hooks, self._by_parts = Hooks(), recipe.by_parts(task)
+        self.step_weight, self.ends_epoch = 1.0, True
         if task.graph.is_large:
             keep_large_memory()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
@@ -84,7 +124,7 @@ class Training:
         self._kept_weights: dict[str, Tensor] = {}
         self.begin_stage("train")
         self.masks = Masks.full(task.graph.num_edges, network.weight_shapes)
-        self.graph = task.graph
+        self._graph: Graph | None = task.graph
         self.apply(masks or self.masks)
 
     def begin_stage(
@@ -134,6 +174,21 @@ class Training:
         self._zero_pruned()
 
     @property
+    def graph(self) -> Graph:
+        """The pruned graph, cut when first asked for."""
+        if self._graph is None:
+            self._graph = self.task.graph.prune(self.masks.edges)
+        return self._graph
+
+    @property
+    def leaves(self) -> list[Tensor]:
+        """What a step's gradients are for, the soft edge mask apart."""
+        products = [product.value for product in self._soft.values()]
+        return [
+            part for part in (*self.network.parameters(), *products, *self.extra.values()) if part.requires_grad
+        ]
+
+    @property
     def start(self) -> Network:
         """The network at Θ0, which is never changed."""
         return self._start
@@ -166,10 +221,13 @@ class Training:
         self.hooks = hooks
         set_random_state(derive(self.seed, "epoch", self.epoch), self.task.device)
         self.network.train()
-        steps = self.task.steps(derive(self.seed, "steps", self.epoch))
-        losses = [self._step(step, hooks) for step in steps]
+        if self._by_parts is None:
+            steps = self.task.steps(derive(self.seed, "steps", self.epoch))
+            loss = fmean([self._step(step, hooks) for step in steps])
+        else:
+            loss = self._by_parts.run(self, hooks)
         self.epoch += 1
-        self._consider(fmean(losses))
+        self._consider(loss)
 
     def _step(self, step: Step, hooks: Hooks) -> float:
         """One step of the optimiser; returns its loss. With a teacher the task's whole overview is computed."""
@@ -180,16 +238,33 @@ class Training:
         loss = loss if extra is None else loss + extra
         if self.teacher is not None:
             loss = loss + self.teacher.divergence(self.task, outputs)
-        value = float(loss.detach())
+        value = self.check_loss(float(loss.detach()))
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.update(hooks)
+        return value
+
+    def check_loss(self, value: float) -> float:
+        """Refuse to go on with a loss that is no number."""
         if not math.isfinite(value):
             raise InputError(
                 f"the loss must stay finite (got {value} in epoch {self.epoch + 1}); try a lower learning rate"
             )
-        loss.backward()  # type: ignore[no-untyped-call]
-        hooks.before_step(self)
-        self.optimizer.step(self._soft.values(), self._finish_gradients())
-        hooks.after_step(self)
         return value
+
+    def update(self, hooks: Hooks, *, summed: bool = True, ends_epoch: bool = True) -> None:
+        """Let the optimiser move what has a gradient; `summed`: the gradients' sizes are added up for a method."""
+        self.ends_epoch = ends_epoch
+        hooks.before_step(self)
+        self.optimizer.step(self._soft.values(), self._finish_gradients(summed=summed))
+        hooks.after_step(self)
+
+    def move_edges(self, gradient: Tensor, pulled: Tensor | None) -> None:
+        """Move the soft edge mask alone, by a gradient over the whole graph; the l1 term pulls these edges."""
+        assert self.soft_edge_mask is not None
+        if pulled is not None:
+            gradient.add_(self.soft_edge_mask.detach().sign().mul_(pulled), alpha=self.l1[0])
+        self.soft_edge_mask.grad = gradient
+        self.optimizer.step()
 
     def _outputs_of(self, step: Step, *, overview: bool) -> tuple[Tensor, Tensor]:
         """The outputs for a step's targets; and for those of the task's overview, or else the same again."""
@@ -207,13 +282,30 @@ class Training:
     def outputs(self, nodes: Tensor | None) -> Tensor:
         """The outputs for some targets (None: for all nodes), under the hard and soft masks of the moment."""
         score, weights = self.hooks.soften(self)
+        if self._by_parts is not None and not torch.is_grad_enabled():
+            found = self._by_parts.outputs(self, score, weights, nodes)
+            if found is not None:
+                return found
         if score is not None and self.graph is not self.task.graph:
-            score = score.index_select(0, self._edge_ids)
+            score = score.index_select(0, true_indices(self.masks.edges.kept).to(score.device))
         if not weights:
-            return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
-        given = {place: value for name, value in weights.items() for place in self._places[name]}
+            with self.network.computing(None if self.regrow or self.gradient_sum else self._read_units):
+                return self.network(self.task.x, self.graph, score, nodes)  # type: ignore[no-any-return]
         inputs = (self.task.x, self.graph, score, nodes)
-        return functional_call(self.network, given, inputs, tie_weights=False)  # type: ignore[no-any-return]
+        return functional_call(self.network, self.placed(weights), inputs, tie_weights=False)  # type: ignore[no-any-return]
+
+    def outputs_unweighted(self, nodes: Tensor | None, *, whole: bool) -> Tensor:
+        """The outputs for some targets of the network's own weights, on the pruned graph or the whole."""
+        if self._by_parts is not None:
+            found = self._by_parts.outputs(self, None, {}, nodes, whole=whole)
+            if found is not None:
+                return found
+        graph = self.task.graph if whole else self.graph
+        return self.network(self.task.x, graph, None, nodes)  # type: ignore[no-any-return]
+
+    def placed(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights to compute with, under every name that the network has for them."""
+        return {place: value for name, value in weights.items() for place in self._places[name]}
 
     @property
     def soft_weights(self) -> dict[str, Tensor]:
@@ -253,13 +345,15 @@ class Training:
                     f"the mask of '{name}' must have its shape {tuple(self.weights[name].shape)} (got {mask.shape})"
                 )
         device = self.task.device
-        if masks.edges != self.masks.edges:
-            self.graph = self.task.graph.prune(masks.edges)
+        if masks.edges.of_size(self.task.graph.num_edges) != self.masks.edges:
+            self._graph = None
         self.masks = masks
-        self._edge_ids = true_indices(masks.edges.kept).to(device)
         self._kept_weights = {
             name: mask.kept.to(device) for name, mask in masks.weights.items() if mask.count < mask.size
         }
+        kept = {name: mask.kept for name, mask in masks.weights.items()}
+        units = self.network.read_units(kept) if self._kept_weights else None
+        self._read_units = None if units is None else units.to(device)
         self._zero_pruned()
         if self.soft_edge_mask is not None:
             for moment in self._moments(self.soft_edge_mask):
@@ -302,7 +396,7 @@ class Training:
                 findings=self.hooks.findings(self),
             )
 
-    def _finish_gradients(self) -> dict[Tensor, Limits]:
+    def _finish_gradients(self, *, summed: bool) -> dict[Tensor, Limits]:
         """Pull soft edge scores; returns where weights may move, and what the method wants summed."""
         if self.soft_edge_mask is not None and self.soft_edge_mask.grad is not None and self.l1[0] > 0:
             self.soft_edge_mask.grad.add_(self.soft_edge_mask.detach().sign(), alpha=self.l1[0])
@@ -310,7 +404,8 @@ class Training:
             if product.value.grad is not None and name in self._movable:
                 product.value.grad.mul_(self._movable[name])
         return {
-            weight: (self._movable.get(name), self.gradient_sum.get(name)) for name, weight in self.weights.items()
+            weight: (self._movable.get(name), self.gradient_sum.get(name) if summed else None)
+            for name, weight in self.weights.items()
         }
 
     @property

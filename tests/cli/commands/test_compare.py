@@ -5,8 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from fastglt.runs.engine import Outcome
 from fastglt.runs.store import Row, Store
 from tests.cli.conftest import SHORT, TINY, Cli, Result
 from tests.conftest import OwnModule
+from tests.processes import Process, run
 
 QUICK = ("--hidden", "8", "--oneshot-epochs", "2", "--denoise-epochs", "4", "--interval", "2", "--jobs", "2")
 ROUNDS = ("--option", "ugs.round_epochs=2", "--option", "ugs.weight_share=0.5", "--option", "ugs.edge_share=0.15")
@@ -31,8 +30,7 @@ TWO_METHODS = (*COMMAND, "--methods", "random,ugs", *ROUNDS, "--seeds", "0-1", "
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], str]:
     """A comparison of two methods over two seeds: its folder, its document and what it said on the way."""
     out = tmp_path_factory.mktemp("compare") / "out"
-    command = [sys.executable, "-m", "fastglt", *TWO_METHODS, "--out", str(out), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run("-m", "fastglt", *TWO_METHODS, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     return out, json.loads(done.stdout), done.stderr
 
@@ -220,10 +218,10 @@ def test_a_run_killed_with_signal_9_goes_on_within_itself(cli: Cli, own_module: 
     assert (tmp_path / "epochs.txt").read_text() == "1 2 3 4 4 5 6 ", "three epochs were kept"
 
 
-def start(out: Path, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "fastglt", *COMMAND, "--methods", "random", "--seeds", "0", "--jobs", "1"]
-    command += ["--denoise-epochs", "400", "--checkpoint-every", "0", "--out", str(out), *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+def start(out: Path, *arguments: str) -> Process:
+    words = [*COMMAND, "--methods", "random", "--seeds", "0", "--jobs", "1"]
+    words += ["--denoise-epochs", "400", "--checkpoint-every", "0", "--out", str(out), *arguments]
+    return Process("-m", "fastglt", *words)
 
 
 def wait_until(condition: Any, seconds: float = 120) -> None:

@@ -1,10 +1,7 @@
 """`fastglt evaluate` on tiny graphs, through the command line."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from fastglt.runs.store import Store
 from fastglt.tasks import NodeClassification
 from fastglt.tickets.ticket import Ticket
 from tests.cli.conftest import SHORT, TINY, Cli
+from tests.processes import Process
 from tests.toy_data import USER_MODELS, quick_ticket, seeded
 
 ONE_THREAD = ("--threads", "1")
@@ -153,11 +151,8 @@ def test_bad_input_is_one_clear_line(cli: Cli, run: Path, arguments: tuple[str, 
     assert (result.code, message in result.err, "Traceback" in result.err) == (2, True, False), result.err
 
 
-def start(run: Path, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "fastglt", "evaluate", str(run), "--seeds", "0-39", *ONE_THREAD, "--json"]
-    return subprocess.Popen(
-        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
-    )
+def start(run: Path, *arguments: str) -> Process:
+    return Process("-m", "fastglt", "evaluate", run, "--seeds", "0-39", *ONE_THREAD, "--json", *arguments)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,8 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-
-SERVE = "import sys; from fastglt.cli import main; sys.argv = ['fastglt', *sys.argv[1:]]; main()"
+from tests.processes import Process
 
 
 def ask(address: str, question: Any) -> Any:
@@ -25,11 +22,8 @@ def ask(address: str, question: Any) -> Any:
 
 def test_serves_a_run_until_it_is_interrupted(find: Cli, tmp_path: Path) -> None:
     find("--quiet", "--out", tmp_path / "run")
-    command = [sys.executable, "-c", SERVE, "serve", str(tmp_path / "run"), "--port", "0", "--threads", "1"]
-    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with Process("-m", "fastglt", "serve", tmp_path / "run", "--port", "0", "--threads", "1") as process:
         try:
-            assert process.stdout is not None
-            assert process.stderr is not None
             line = process.stdout.readline()
             address = line.split(" at ")[1].split()[0]
             file = tmp_path / "run" / "ticket.safetensors"
@@ -52,10 +46,8 @@ def test_a_token_and_other_names(find: Cli, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret\n")
     told = ("--port", "0", "--threads", "1", "--token-file", str(tmp_path / "token"))
     names = ("--allowed-host", "one.example", "--allowed-host", "two.example")
-    command = [sys.executable, "-c", SERVE, "serve", str(tmp_path / "run"), *told, *names]
-    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+    with Process("-m", "fastglt", "serve", tmp_path / "run", *told, *names) as process:
         try:
-            assert process.stdout is not None
             address = process.stdout.readline().split(" at ")[1].split()[0]
             token = {"Authorization": "Bearer s3cret"}
             assert status(f"{address}/") == 401
@@ -128,10 +120,8 @@ def test_a_csv_files_own_ids_and_labels(cli: Cli, tmp_path: Path) -> None:
     short = ("--hidden", "4", "--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--threads", "1")
     assert cli("find", "--dataset", tmp_path, *short, "--quiet", "--out", tmp_path / "run").code == 0
     told = ("--dataset", str(tmp_path), "--port", "0", "--threads", "1")
-    command = [sys.executable, "-c", SERVE, "serve", str(tmp_path / "run"), *told]
-    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+    with Process("-m", "fastglt", "serve", tmp_path / "run", *told) as process:
         try:
-            assert process.stdout is not None
             address = process.stdout.readline().split(" at ")[1].split()[0]
             answer = ask(address, {"ids": ["n31", "n2"]})
         finally:

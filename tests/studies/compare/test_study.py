@@ -14,6 +14,7 @@ import fastglt
 from fastglt.cli import main
 from fastglt.runs.store import Store
 from tests.conftest import OwnModule
+from tests.processes import Process, run
 from tests.runs.examples import TINY
 
 SHORT: dict[str, Any] = {
@@ -186,11 +187,11 @@ print(json.dumps(found.document()))
 def script(epochs: int = 4, before: str = "") -> list[str]:
     """A user's script, without ``if __name__ == "__main__"``."""
     Path("script.py").write_text(before + SCRIPT.format(dataset=TINY, epochs=epochs))
-    return [sys.executable, "script.py"]
+    return ["script.py"]
 
 
 def test_a_script_needs_no_guard() -> None:
-    done = subprocess.run(script(), capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *script()], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert (document["failures"], document["cells"][0]["n"]) == ([], 2)
@@ -211,7 +212,7 @@ class Mine(RandomPruning):
 def test_a_method_of_the_script_itself_is_refused_in_one_line() -> None:
     words = script(before=OWN)
     Path("script.py").write_text(Path("script.py").read_text().replace('"random"', '"mine"'))
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run(*words)
     last = done.stderr.splitlines()[-1]
     assert "method 'mine' must be in a module that other processes can import (got one from __main__)" in last
     assert not list(Path("runs/compare-synthetic-gcn").glob("*/run.json"))
@@ -221,7 +222,7 @@ def test_a_method_that_an_imported_module_registers_is_found() -> None:
     Path("mine_elsewhere.py").write_text(OWN)
     words = script(before="import mine_elsewhere\n")
     Path("script.py").write_text(Path("script.py").read_text().replace('"random"', '"mine"'))
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run(*words)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["failures"] == []
 
@@ -229,7 +230,7 @@ def test_a_method_that_an_imported_module_registers_is_found() -> None:
 def test_an_interrupted_call_goes_on() -> None:
     """Ctrl-C stops the run that is under way with a checkpoint; the same call takes what there is."""
     words = script(epochs=300)
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = Process(*words)
     runs, deadline = Path("runs/compare-synthetic-gcn"), time.monotonic() + 120
     while not list(runs.glob("random-*/checkpoint/search.part")):
         assert time.monotonic() < deadline
@@ -241,7 +242,7 @@ def test_an_interrupted_call_goes_on() -> None:
     assert err.splitlines()[-1] == "fastglt.runs.series.Stopped: 1 of 4 runs"
     (part,) = runs.glob("random-*/checkpoint/*.part")
     assert len(list(runs.glob("*/metrics.json"))) == 1
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run(*words)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[0] == "1 of 4 runs are finished already"
     assert (json.loads(done.stdout)["cells"][0]["n"], part.exists()) == (2, False)

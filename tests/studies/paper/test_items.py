@@ -1,5 +1,6 @@
 """Tables and figures on a tiny graph that stands in for the paper's: every run is a real one."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from fastglt.data.synthetic import SyntheticGraph
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
 from fastglt.runs.worker import work
-from fastglt.studies.paper import ITEMS, Scope
+from fastglt.studies.paper import ITEMS, Scope, cost_of, forecast_of, recorded_rows
 from fastglt.studies.paper.reproduction import Line, Reproduction
 from fastglt.studies.paper.scope import at_hand
 
@@ -100,7 +101,7 @@ def test_without_the_graph_there_is_a_substitute_and_no_published_number(tmp_pat
 def test_a_full_scope_has_all_graphs_and_backbones(scope: Scope) -> None:
     full = Scope(size="full", settings=scope.settings)
     assert (full.graphs("cora", "citeseer"), len(full.all_seeds)) == (["cora", "citeseer"], 10)
-    assert full.backbones == ("gcn", "gin", "gat")
+    assert full.backbones() == ("gcn", "gin", "gat")
     assert (scope.graphs("cora", "citeseer"), scope.all_seeds) == (["cora"], (0, 1))
     assert scope.few([1, 2, 3, 4, 5]) == [1, 3, 5]
     assert Scope(seeds=[7]).all_seeds == (7,)
@@ -119,10 +120,11 @@ def test_a_line_shows_what_it_has() -> None:
 
 
 def test_masks_are_compared_with_iterative_ones(scope: Scope) -> None:
-    options = {"ugs": {"round_epochs": 1, "edge_share": 0.5, "weight_share": 0.5}}
-    found = ITEMS["fig2"].make(Scope(size="quick", seeds=[0], settings={**scope.settings, "options": options}))
+    options = {"ugs": {"round_epochs": 1}}
+    quick = Scope(size="quick", seeds=[0], settings={**scope.settings, "options": options})
+    found = ITEMS["fig2"].make(quick)
     told = [line.what for line in found.lines]
-    assert told[0].startswith("cora gcn, one-shot and iterative, 10 % of edges removed")
+    assert told[0].startswith("cora gcn, one-shot and iterative, 9.8 % of edges removed")
     assert told[-1] == "cora gcn, mean gradient of weights that one-shot pruning alone removes"
     assert len(told) == 3 * 2 + 4
     (picture,) = found.pictures
@@ -141,3 +143,109 @@ def test_a_compiled_ticket_is_timed_against_three_dense_networks(
         "stock PyG's dense network",
     ]
     assert all(line.value.endswith("× as fast") for line in found.lines)
+
+
+@pytest.fixture
+def rounds_scope(scope: Scope) -> Scope:
+    """One seed; rounds of one epoch."""
+    return Scope(size="quick", seeds=[0], settings={**scope.settings, "options": {"ugs": {"round_epochs": 1}}})
+
+
+def test_curves_have_a_point_for_each_round_and_figures_share_runs(rounds_scope: Scope) -> None:
+    found = ITEMS["fig4"].make(rounds_scope)
+    edges, weights = found.pictures
+    by_method = Counter(row["method"] for row in edges.spec["data"]["values"])
+    assert by_method == {"fastglt": 3, "oneshot": 3, "random": 3, "forest": 3, "ugs": 14}
+    assert weights.title == "cora gcn: end of search, all edges kept"
+    assert sum("ugs" in line.what for line in found.lines) == 5  # at the others' sparsities alone
+    assert found.lines[-1].what == "cora gcn, dense"
+    assert found.lines[-1].published == 0.8025
+    assert "cora gcn, edges: the most removed" in found.sentences[0]
+    for shared in ("fig2", "fig5"):
+        cost = cost_of(ITEMS[shared], rounds_scope, recorded_rows(rounds_scope))
+        assert (cost.recorded, cost.epochs) == (cost.tickets, 0)
+    timed = ITEMS["fig5"].make(rounds_scope)
+    assert [line.paper for line in timed.lines] == ["–", "12 × FastGLT's (ogbn-arxiv)"] * 2
+    assert len(timed.pictures) == 2
+
+
+def test_intervals_and_starts(scope: Scope) -> None:
+    small = {**scope.settings, "budget": {"oneshot_epochs": 2, "denoise_epochs": 20}}
+    found = ITEMS["fig6"].make(Scope(size="quick", settings=small))
+    told = [line.what for line in found.lines]
+    assert told[:2] == ["citeseer gcn, an interval of 3 epochs", "citeseer gcn, an interval of 20 epochs"]
+    assert (found.lines[2].paper, found.lines[2].value.endswith(" points")) == ("1.35 points", True)
+    assert told[3:] == ["citeseer gcn, one-shot start, end of search", "citeseer gcn, random start, end of search"]
+    assert [picture.title for picture in found.pictures] == [
+        "citeseer gcn: the interval between swaps",
+        "citeseer gcn: searches from either start",
+    ]
+    assert found.sentences[0].startswith("The best validation score of the search from a random start is reached ")
+
+
+def test_large_graphs_have_stand_ins_that_go_by_their_own_name(scope: Scope, tmp_path: Path) -> None:
+    bare = Scope(size="quick", settings={**scope.settings, "data_root": tmp_path})
+    (ask,) = ITEMS["table2"].asks(bare)
+    assert (ask.graph, ask.model) == ("digits", "resgcn")
+    (tmp_path / "acl_collab").mkdir()
+    (ask,) = ITEMS["table4"].asks(bare)
+    assert ask.graph == "acl_collab (in place of ogbl-collab)"
+    assert ask.settings["dataset"] == str(tmp_path / "acl_collab")
+    assert ask.settings["model_options"]["num_layers"] == 3
+    whole = Scope(size="full", settings=bare.settings)
+    (ask,) = ITEMS["table4"].asks(whole)
+    assert (ask.settings["hidden"], ask.settings["model_options"]["num_layers"]) == (128, 7)
+    assert ask.methods == ("random", "fastglt", "ugs", "wdglt")
+
+
+def test_extremes_of_large_graphs_name_what_is_missing(
+    scope: Scope, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(NAMED, "digits", Named(source=TINY, about="a stand-in", size=None))
+    found = ITEMS["table2"].make(Scope(size="quick", settings={**scope.settings, "data_root": tmp_path}))
+    assert [line.what for line in found.lines] == [
+        f"digits resgcn, {method}, extreme share of edges removed" for method in ("random", "fastglt")
+    ]
+    assert [line.paper for line in found.lines] == ["–", "–"]
+    assert found.sentences[1] == (
+        "ogbn-arxiv is not at hand: `fastglt find --dataset ogbn-arxiv` says how to get it."
+    )
+
+
+def test_a_forecast_counts_shared_runs_once(rounds_scope: Scope) -> None:
+    one = forecast_of([ITEMS["fig4"]], rounds_scope)
+    both = forecast_of([ITEMS["fig4"], ITEMS["fig5"]], rounds_scope)
+    assert one.runs == both.runs == 1 + 4 * (3 + 2) + 2
+    assert not both.finished
+    hunt = forecast_of([ITEMS["table8"]], rounds_scope)
+    assert hunt.more["at_most_more_sparsities"] == 2
+
+
+def test_a_list_of_graphs_and_backbones_is_followed(scope: Scope) -> None:
+    chosen = Scope(only_graphs=["citeseer"], only_models=["gin"], settings=scope.settings)
+    assert {(ask.graph, ask.model) for ask in ITEMS["table1"].asks(chosen)} == {("citeseer", "gin")}
+    assert ITEMS["table1"].asks(chosen)[0].weights == pytest.approx(0.9833)
+
+
+def test_a_page_of_it_has_the_table_and_the_sentences() -> None:
+    made = Reproduction(name="fig0", title="T", lines=[Line(what="a|b", value="1")], sentences=["So it is."])
+    page = made.markdown()
+    assert page.startswith("**fig0.** T.\n\n| what | ours | n | paper | outcome |\n| --- |")
+    assert "| a/b | 1 | – | – | – |" in page
+    assert page.endswith("So it is.\n")
+
+
+def test_searches_and_rounds_are_compared_over_edges_removed(rounds_scope: Scope) -> None:
+    found = ITEMS["fig1"].make(Scope(size="quick", settings=rounds_scope.settings))
+    assert [line.paper for line in found.lines[:2]] == ["1.63 × dense", "4 × dense"]
+    assert [line.what.split(", ", 1)[1] for line in found.lines[2:]] == [
+        f"{method}, {edges} % of edges removed" for edges in (10, 50) for method in ("fastglt", "ugs")
+    ]
+    assert found.sentences[0].startswith("FastGLT is shown to be better than UGS at ")
+    assert len(found.pictures) == 2
+
+
+def test_starts_are_compared_at_their_extremes(scope: Scope) -> None:
+    found = ITEMS["table5"].make(Scope(size="quick", seeds=[0], settings=scope.settings))
+    assert [line.paper for line in found.lines] == ["99.27 %", "94.22 %", "34.17 %", "23.16 %"]
+    assert all(line.value for line in found.lines)

@@ -71,7 +71,7 @@ def compare(
     with told_how_to_go_on(), told_dry_run(as_json=many.json_output):
         results = run(
             **setup.as_arguments,
-            **many.as_arguments(methods),
+            **many.as_arguments(methods, device=setup.device),
             graph_sparsity=graph_sparsity,
             weight_sparsity=weight_sparsity,
             seeds=seeds,

@@ -81,7 +81,7 @@ def extreme(
     with told_how_to_go_on(), told_dry_run(as_json=many.json_output):
         result = run(
             **setup.as_arguments,
-            **many.as_arguments(methods),
+            **many.as_arguments(methods, device=setup.device),
             graph_sparsity=graph_sparsity,
             weight_sparsity=weight_sparsity,
             rules=rule,

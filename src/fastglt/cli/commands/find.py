@@ -18,6 +18,7 @@ from fastglt.cli.shared.preferring import refuse_choices
 from fastglt.cli.shared.series import told_how_to_go_on
 from fastglt.cli.shared.setup import Setup
 from fastglt.cli.shared.tables import print_metrics
+from fastglt.cli.shared.torchrun import shared_out
 from fastglt.errors import require
 from fastglt.report.tables import say
 from fastglt.system.storage import as_file_name
@@ -89,6 +90,14 @@ def find(
         float | None,
         typer.Option(help="Share of the intervals after which the target is reached.", rich_help_panel=HOW),
     ] = None,
+    robust: Annotated[
+        bool | None,
+        typer.Option(
+            "--robust",
+            help="Of forest: edges that somebody has probably added go first ([bold]fastglt suspects[/]).",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(help="0: all cores.", rich_help_panel=RUN)] = 0,
     out: Annotated[
         Path | None,
@@ -113,6 +122,7 @@ def find(
     from fastglt.methods import Targets
 
     require("not be negative", checkpoint_every=checkpoint_every)
+    setup, threads = shared_out(setup, threads, prefer=prefer, out=out)
     if prefer is not None:
         refuse_choices(context)
         run = _Run(seed=seed, threads=threads, out=out, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
@@ -124,6 +134,7 @@ def find(
         "decay": decay,
         "edge_score": edge_score,
         "ramp": ramp,
+        "robust": robust,
     }
     experiment = setup.experiment(
         method=method,
@@ -141,6 +152,8 @@ def find(
         return
     folder = out or _default_folder(prepared)
     metrics = _run(prepared, folder, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
+    if not metrics:
+        return
     if json_output:
         typer.echo(json.dumps(metrics))
     else:
@@ -192,17 +205,23 @@ def _find_preferred(preference: str, setup: Setup, run: _Run, *, dry_run: bool, 
 
 
 def _run(prepared: "Prepared", out: Path, *, store: Path, checkpoint_every: float, quiet: bool) -> dict[str, Any]:
-    """The metrics of a run that is finished and in the store."""
+    """The metrics of a run that is finished and in the store; nothing in a process that helps another one."""
     from fastglt.cli.shared.guide import tell_graph
     from fastglt.cli.shared.progress import Reporter, stop_cleanly
     from fastglt.cli.shared.tables import check_metrics
+    from fastglt.cli.shared.torchrun import help_first, run_together
     from fastglt.runs.entries import entries_of_find
+    from fastglt.runs.ranked import RankedJournal
     from fastglt.runs.run_folder import RunFolder
     from fastglt.runs.store import Store
+    from fastglt.system import ranks
 
+    if not ranks.world().writes:
+        return help_first(prepared)
     results = Store(store)  # whatever is wrong with it is better found now than at the end
     folder = RunFolder(out, prepared.settings, checkpoint_every=checkpoint_every, origin=prepared.origin)
-    with folder.open() as finished:
+    journal = RankedJournal(folder) if ranks.world().size > 1 else folder
+    with journal.open() as finished:
         if finished is not None:
             check_metrics(finished, out)
             if not quiet:
@@ -211,9 +230,9 @@ def _run(prepared: "Prepared", out: Path, *, store: Path, checkpoint_every: floa
         else:
             if not quiet:
                 tell_graph(prepared)
-            with stop_cleanly(folder), Reporter(quiet=quiet) as reporter:
+            with stop_cleanly(journal), Reporter(quiet=quiet) as reporter:
                 prepared.warm_up()
-                metrics, keep = prepared.run(folder, reporter.after_epoch), results.record
+                metrics, keep = run_together(prepared, folder, journal, reporter.after_epoch), results.record
         settings, twins = prepared.settings, prepared.twins
         for entry in entries_of_find(settings, twins, metrics, command="find", folder=out):
             keep(entry)

@@ -14,8 +14,8 @@ WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Trainin
 Dataset = Annotated[
     str,
     typer.Option(
-        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, a .npz file, edges.csv or a folder in "
-        "OGB's layout.",
+        help="A name from [bold]fastglt data list[/], synthetic:nodes=…, poisoned:cora,meta=0.25, a .npz file, "
+        "edges.csv or a folder in OGB's layout.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),
@@ -42,7 +42,20 @@ Jobs = Annotated[
     int, typer.Option(help="Runs at a time; 0: as many as cores allow, or one on a GPU.", rich_help_panel=RUN)
 ]
 Engine = Annotated[
-    str, typer.Option(help="Who executes the runs: local (processes of this machine).", rich_help_panel=RUN)
+    str,
+    typer.Option(
+        help="Who executes the runs: local (processes of this machine), or ray (tasks of a Ray cluster; needs the "
+        "extra ray).",
+        rich_help_panel=RUN,
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        envvar="RAY_ADDRESS",
+        help="HOST:PORT of a Ray cluster's head, for --engine ray; without it Ray is started on this machine.",
+        rich_help_panel=RUN,
+    ),
 ]
 ThreadsOfEach = Annotated[int, typer.Option("--threads", help="Of each run; 0: all cores.", rich_help_panel=RUN)]
 Model = Annotated[
@@ -182,6 +195,36 @@ IsolatedDecay = Annotated[
     typer.Option(
         help="Weight decay of a ticket retrained alone: whole, or density: times its share of weights "
         "(default: whole).",
+        rich_help_panel=LONG,
+    ),
+]
+Parts = Annotated[
+    int | None,
+    typer.Option(
+        help="Mini-batches: split the graph into so many parts, and train on some of them in each step (default: "
+        "1, all of it).",
+        rich_help_panel=LONG,
+    ),
+]
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        help="metis: clusters with few edges between them; random: drawn anew in each epoch (default: metis).",
+        rich_help_panel=LONG,
+    ),
+]
+PartsPerStep = Annotated[
+    int | None,
+    typer.Option(
+        help="Parts of one step, with the edges between them (default: 1; under torchrun one for each process).",
+        rich_help_panel=LONG,
+    ),
+]
+Shares = Annotated[
+    int | None,
+    typer.Option(
+        help="Shares into which a step's parts are divided, and that processes of torchrun compute apart "
+        "(default: one for each process).",
         rich_help_panel=LONG,
     ),
 ]

@@ -84,11 +84,12 @@ def told_dry_run(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except DryRun as found:
-        _print_plan(found.forecast.as_dict(), as_json=as_json)
+        print_plan(found.forecast.as_dict(), as_json=as_json)
         raise typer.Exit from None
 
 
-def _print_plan(plan: dict[str, Any], *, as_json: bool) -> None:
+def print_plan(plan: dict[str, Any], *, as_json: bool) -> None:
+    """The runs of a study that would be made."""
     if as_json:
         typer.echo(json.dumps(plan))
         return

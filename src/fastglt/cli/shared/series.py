@@ -1,11 +1,13 @@
 """A series of runs on the command line: what is told on the way, when it is stopped, and of runs that failed."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
 
+from fastglt.errors import InputError
 from fastglt.report.tables import say
 from fastglt.system.terminal import safe
 
@@ -13,6 +15,19 @@ from fastglt.system.terminal import safe
 def teller(*, quiet: bool) -> "bool | Callable[[str], None]":
     """What a study tells of its progress by."""
     return False if quiet else lambda line: say(line, err=True)
+
+
+def executed_by(engine: str, ray_address: str | None, *, jobs: int, threads: int, device: str) -> dict[str, Any]:
+    """The engine, and how many runs at a time; a cluster that is named is connected to at once."""
+    if engine != "ray":
+        if ray_address not in (None, os.environ.get("RAY_ADDRESS")):
+            raise InputError(f"--ray-address must come with --engine ray (got '{ray_address}' with {engine})")
+        return {"engine": engine, "jobs": jobs}
+    from fastglt.runs.ray_cluster import cluster_jobs
+    from fastglt.runs.ray_engine import ray_at
+
+    room = cluster_jobs(ray_address, threads=threads, device=device) if ray_address else 0
+    return {"engine": ray_at(ray_address), "jobs": jobs or room}
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import RUN
 from fastglt.cli.shared.options import given, model_options, options_by_method, task_options
-from fastglt.cli.shared.series import teller
+from fastglt.cli.shared.series import executed_by, teller
 from fastglt.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Setup:
     distill_lr: arguments.DistillLr = None
     distill_nodes: arguments.DistillNodes = None
     isolated_decay: arguments.IsolatedDecay = None
+    parts: arguments.Parts = None
+    partition: arguments.Partition = None
+    parts_per_step: arguments.PartsPerStep = None
+    shares: arguments.Shares = None
     hidden: arguments.Hidden = None
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
@@ -86,7 +90,8 @@ class Setup:
 
 
 _TEACHER = ("weight", "search", "temperature", "labels", "lr", "nodes")
-_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay")
+_BY_PARTS = ("parts", "partition", "parts_per_step", "shares")
+_TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay", *_BY_PARTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,21 +111,24 @@ class Many:
     checkpoint_every: arguments.CheckpointEvery = 10.0
     store: arguments.Store = arguments.STORE
     engine: arguments.Engine = "local"
+    ray_address: arguments.RayAddress = None
     config: arguments.Config = None
     dry_run: arguments.DryRun = False
     quiet: arguments.Quiet = False
     json_output: arguments.AsJson = False
     wide: arguments.Wide = False
 
-    def as_arguments(self, methods: str) -> dict[str, Any]:
+    def as_arguments(self, methods: str, *, device: str = "cpu") -> dict[str, Any]:
         """What `fastglt.compare` and `fastglt.extreme` are called with, for some methods."""
+        many: dict[str, Any] = {"jobs": self.jobs, "threads": self.threads, "device": device}
         return {
             "methods": methods,
             "options": options_by_method(methods, self.option or []),
             **{name: getattr(self, name) for name in _HANDED_ON},
+            **executed_by(self.engine, self.ray_address, **many),
             "dry_run": self.dry_run,
             "progress": teller(quiet=self.quiet),
         }
 
 
-_HANDED_ON = ("jobs", "threads", "out", "checkpoint_every", "store", "engine")
+_HANDED_ON = ("threads", "out", "checkpoint_every", "store")

@@ -68,19 +68,24 @@ class ForestRule:
         seed: int,
         at: Snapshot | None = None,
         among: Tensor | None = None,
+        trusted: Tensor | None = None,
     ) -> Tensor:
         """Which edges of the task's graph to keep, by the network as it is, or as it was at some epoch.
 
-        With `among`, only these edges are there to be chosen.
+        With `among`, only these edges are there to be chosen; with `trusted`, the network sees no others either.
         """
         graph = training.task.graph
-        some = torch.ones(graph.num_edges, dtype=torch.bool) if among is None else among.cpu()
+        some = torch.ones(graph.num_edges, dtype=torch.bool)
+        for given in (among, trusted):
+            some = some if given is None else some & given.cpu()
+        if int(some.sum()) <= count:
+            return some
         drawn = round(self.random_share * count)
         kept = torch.zeros(graph.num_edges, dtype=torch.bool)
         if drawn:
             kept[some] = keep_random(int(some.sum()), drawn, derive(training.seed, "random edges"))
         if drawn < count:
-            strength, within = self.strengths(training, seed=seed, at=at)
+            strength, within = self.strengths(training, seed=seed, at=at, seen=trusted)
             left = (some & ~kept).to(strength.device)
             chosen = keep_forests(
                 graph.edges[:, left],
@@ -95,17 +100,20 @@ class ForestRule:
         return kept
 
     def strengths(
-        self, training: Training, *, seed: int, at: Snapshot | None = None
+        self, training: Training, *, seed: int, at: Snapshot | None = None, seen: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """The strength of every edge, and which edges a forest may have; None: all."""
+        """The strength of every edge, and which edges a forest may have; None: all.
+
+        The network looks along all edges, or along those that it may have seen.
+        """
         graph, within, support = training.task.graph, None, None
         if not self.looks:
             strength = _blind_strength(self.strength, training.task)
         else:
             if self.local and self.support:
-                outputs, support = network_outputs_and_support(training, at)
+                outputs, support = network_outputs_and_support(training, at, seen=seen)
             else:
-                outputs = network_outputs(training, at, whole=True, targets=training.task.edge_targets)
+                outputs = network_outputs(training, at, whole=True, seen=seen, targets=training.task.edge_targets)
             strength, together = training.task.agreement(outputs)
             within = together if self.classes else None
         if self.local:

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
+from torch import Tensor
+
 from fastglt.masks import Mask, Masks
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 # What differs from the forest rule as it is set.
@@ -44,16 +46,18 @@ def try_rules(
     epochs: int,
     seed: int,
     at: Snapshot | None = None,
+    trusted: Tensor | None = None,
 ) -> dict[str, float]:
     """The validation score of each rule's edges, after a short training from Θ0 under the weight masks in force.
 
     All have the same start, teacher and random numbers. The score is the mean over the second half of the epochs,
     which tells rules apart better than the best of them does.
     """
-    recipe = Recipe(lr=max(TRIAL_LR, training.recipe.lr), weight_decay=training.weight_decay)
+    lr = max(TRIAL_LR, training.recipe.lr)
+    recipe = replace(training.recipe, lr=lr, weight_decay=training.weight_decay)
     found: dict[str, float] = {}
     for name, rule in rules.items():
-        edges = Mask(rule.choose(training, count, seed=seed, at=at))
+        edges = Mask(rule.choose(training, count, seed=seed, at=at, trusted=trusted))
         masks = Masks(edges=edges, weights=training.masks.weights)
         trial = Training(
             training.start, training.task, recipe, seed=training.seed, masks=masks, teacher=training.teacher

@@ -3,7 +3,7 @@
 What UGS, WD-GLT and ACE-GLT have in common. Each mask stops at its own target; every round's ticket is kept.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -41,7 +41,7 @@ class Rounds(Method):
     @property
     def recipe(self) -> Recipe:
         """The search's own learning rate and decay."""
-        return Recipe(lr=self.search_lr, weight_decay=self.search_weight_decay)
+        return replace(self.budget.recipe, lr=self.search_lr, weight_decay=self.search_weight_decay)
 
     @property
     def rounds(self) -> int:

@@ -29,6 +29,8 @@ class Elements(NamedTuple):
 class Saliency(Method):
     """The base: E + D epochs from Θ0 under masks that stand before the first one."""
 
+    whole_graph = "rates edges and weights by one gradient over the whole graph"
+
     @abstractmethod
     def strengths(self, training: Training) -> Elements:
         """How much each element is worth at Θ0."""

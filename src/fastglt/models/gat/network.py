@@ -18,6 +18,7 @@ from fastglt.models.parts import glorot, product, zeros
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class GATLayer(nn.Module):
@@ -51,9 +52,27 @@ class GATLayer(nn.Module):
         p: float = 0.0,
     ) -> Tensor:
         """The receivers' outputs from the senders' rows, through an activation and dropout."""
+        h, source, target = self.send(x)
+        return self.receive(h, source, hop.of_receivers(target), hop, soft_edge_mask, activation=activation, p=p)
+
+    def send(self, x: FeatureRows | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What nodes send, and the sender's and the receiver's half of their attention."""
         h = product(x, self.weight)
-        source, target = self._logits(x, h)
-        values = attention(hop.csr, hop.of_receivers(target), source, self.slope)
+        return h, *self._logits(x, h)
+
+    def receive(
+        self,
+        h: Tensor,
+        source: Tensor,
+        target: Tensor,
+        hop: Hop,
+        soft_edge_mask: Tensor | None,
+        *,
+        activation: str,
+        p: float,
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send and from their own half of the attention."""
+        values = attention(hop.csr, target, source, self.slope)
         values = dropout(values, self.dropout, training=self.training)
         if soft_edge_mask is not None:
             values = values * hop.spread(soft_edge_mask).unsqueeze(-1)
@@ -127,6 +146,12 @@ class GAT(Backbone):
                 Aggregation(layer=name, width=width, heads=heads, parameters=(f"{name}.bias",)),
             ]
         return tuple(found)
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GATStrips`."""
+        from fastglt.models.gat.strips import GATStrips
+
+        return GATStrips(self.layer1, "elu"), GATStrips(self.layer2, "none")
 
     def program(self) -> "Program | None":
         """See `GATProgram`."""

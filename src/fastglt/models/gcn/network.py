@@ -1,6 +1,6 @@
 """GCN (Kipf & Welling, ICLR'17)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
@@ -11,11 +11,12 @@ from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate
 from fastglt.models.base import Backbone
 from fastglt.models.operations import Aggregation, Linear, Operation
-from fastglt.models.parts import glorot, product, zeros
+from fastglt.models.parts import columns_of, few_units, glorot, product, rows_of, zeros
 
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 class GCNLayer(nn.Module):
@@ -34,11 +35,30 @@ class GCNLayer(nn.Module):
         *,
         activation: str = "none",
         p: float = 0.0,
+        reads: Tensor | None = None,
+        writes: Tensor | None = None,
     ) -> Tensor:
-        """The receivers' outputs from the senders' rows, through an activation and dropout."""
+        """The receivers' outputs from the senders' rows, through an activation and dropout.
+
+        `reads` are the units that the senders' rows consist of, `writes` those that are computed; None: all.
+        """
+        sent = product(x, columns_of(rows_of(self.weight, reads), writes))
+        return self.receive(sent, hop, soft_edge_mask, activation=activation, p=p, writes=writes)
+
+    def receive(
+        self,
+        sent: Tensor,
+        hop: Hop,
+        soft_edge_mask: Tensor | None,
+        *,
+        activation: str,
+        p: float,
+        writes: Tensor | None = None,
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send."""
         values = hop.weigh(hop.symmetric_norm, soft_edge_mask)
-        h = product(x, self.weight)
-        return aggregate(hop.csr, values, h, self.bias, activation=activation, p=p, training=self.training)
+        bias = columns_of(self.bias, writes)
+        return aggregate(hop.csr, values, sent, bias, activation=activation, p=p, training=self.training)
 
 
 class GCN(Backbone):
@@ -63,9 +83,13 @@ class GCN(Backbone):
 
     def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
         """See `Backbone.outputs`."""
-        first, second = hops
-        h = self.layer1(x, first, soft_edge_mask, activation="relu", p=self.dropout)
-        return self.layer2(h, second, soft_edge_mask)  # type: ignore[no-any-return]
+        (first, second), units = hops, self.only_units
+        h = self.layer1(x, first, soft_edge_mask, activation="relu", p=self.dropout, writes=units)
+        return self.layer2(h, second, soft_edge_mask, reads=units)  # type: ignore[no-any-return]
+
+    def read_units(self, kept: Mapping[str, Tensor]) -> Tensor | None:
+        """Those that layer 2 reads."""
+        return few_units(kept["layer2.weight"].any(1))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -76,6 +100,12 @@ class GCN(Backbone):
             Linear(layer="layer2", weight="layer2.weight", reads="hidden", writes="classes"),
             Aggregation(layer="layer2", width=self.out_channels, parameters=("layer2.bias",)),
         )
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GCNStrips`."""
+        from fastglt.models.gcn.strips import GCNStrips
+
+        return GCNStrips(self.layer1, "relu"), GCNStrips(self.layer2, "none")
 
     def program(self) -> "Program | None":
         """See `GCNProgram`."""

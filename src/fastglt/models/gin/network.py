@@ -1,6 +1,6 @@
 """GIN (Xu et al., ICLR'19) as the graph lottery ticket papers use it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,13 @@ from fastglt.graphs.messages import Hop
 from fastglt.kernels import aggregate, dropout
 from fastglt.models.base import Backbone
 from fastglt.models.operations import Aggregation, Linear, Operation
-from fastglt.models.parts import product, zeros
+from fastglt.models.parts import columns_of, few_units, product, rows_of, zeros
 from fastglt.system.seeds import derive, uniform
 
 if TYPE_CHECKING:
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
+    from fastglt.models.strips import StripLayer
 
 
 _AGGREGATIONS = ("mean", "sum")
@@ -48,11 +49,28 @@ class GINLayer(nn.Module):
         *,
         activation: str = "none",
         p: float = 0.0,
+        reads: Tensor | None = None,
+        writes: Tensor | None = None,
     ) -> Tensor:
         """The receivers' outputs from the senders' rows, through an activation and dropout.
 
-        The hop's self-loops carry a node's own row.
+        The hop's self-loops carry a node's own row. `reads` are the units that the senders' rows consist of,
+        `writes` those that are computed, where the MLP has one matrix; None: all.
         """
+        sent = product(x, columns_of(rows_of(self.weight, reads), writes))
+        return self.receive(sent, hop, soft_edge_mask, activation=activation, p=p, writes=writes)
+
+    def receive(
+        self,
+        sent: Tensor,
+        hop: Hop,
+        soft_edge_mask: Tensor | None,
+        *,
+        activation: str,
+        p: float,
+        writes: Tensor | None = None,
+    ) -> Tensor:
+        """The receivers' outputs from what the senders send."""
         norm = hop.mean_norm if self.mean else hop.sum_norm
         values = hop.weigh(norm, soft_edge_mask) + (1 + self.eps) * hop.is_loop
         finish = {"activation": activation, "p": p}
@@ -60,8 +78,8 @@ class GINLayer(nn.Module):
         h = aggregate(
             hop.csr,
             values,
-            product(x, self.weight),
-            self.bias,
+            sent,
+            columns_of(self.bias, writes),
             training=self.training,
             **(finish if last == 0 else {"activation": "relu"}),
         )
@@ -102,10 +120,16 @@ class GIN(Backbone):
 
     def outputs(self, x: FeatureRows, hops: Sequence[Hop], soft_edge_mask: Tensor | None) -> Tensor:
         """See `Backbone.outputs`."""
-        first, second = hops
-        h = self.layer1(x, first, soft_edge_mask, activation="relu", p=self.dropout)
-        read = product(second.of_receivers(h), self.weight_readout) + self.bias_readout
-        return (read + self.layer2(h, second, soft_edge_mask)) / 2  # type: ignore[no-any-return]
+        (first, second), units = hops, self.only_units
+        h = self.layer1(x, first, soft_edge_mask, activation="relu", p=self.dropout, writes=units)
+        read = product(second.of_receivers(h), rows_of(self.weight_readout, units)) + self.bias_readout
+        return (read + self.layer2(h, second, soft_edge_mask, reads=units)) / 2  # type: ignore[no-any-return]
+
+    def read_units(self, kept: Mapping[str, Tensor]) -> Tensor | None:
+        """Those that layer 2 or the read-out reads; a deeper MLP computes all of them."""
+        if self.depth > 1:
+            return None
+        return few_units(kept["layer2.weight"].any(1) | kept["weight_readout"].any(1))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -131,6 +155,12 @@ class GIN(Backbone):
             Aggregation(layer=layer, width=width, parameters=(f"{layer}.bias", f"{layer}.eps")),
             *deeper,
         )
+
+    def layers_in_strips(self) -> "tuple[StripLayer, ...]":
+        """See `GINStrips`."""
+        from fastglt.models.gin.strips import GINStrips
+
+        return GINStrips(self.layer1, None), GINStrips(self.layer2, self)
 
     def program(self) -> "Program | None":
         """See `GINProgram`; a deeper MLP has none."""

@@ -57,38 +57,38 @@ def over_sparsity(rows: Sequence[Row], *, dense: Row | None, removed: str, metri
 
     Rows have method, sparsity, mean, low, high (None for one seed) and about; `dense` has mean, low and high.
     """
+    text = (
+        f"{metric.capitalize()} over {removed} removed for {_listed(_names(rows, 'method'))}; bands: one standard "
+    )
+    text += "deviation" + ("." if dense is None else f"; the grey line is dense, {dense['mean']:.2f} %.")
+    x = {"title": f"{removed} removed, %", "scale": {"zero": False}}
+    return lines(rows, x=x, y={"title": f"{metric}, %"}, title=title, text=text, dense=dense)
+
+
+def lines(
+    rows: Sequence[Row], *, x: Spec, y: Spec, title: str, text: str, dense: Row | None = None, points: bool = True
+) -> Picture:
+    """A line with its band for each `method`, over `sparsity` or whatever else stands in that column.
+
+    `x` and `y` are what Vega-Lite is told of the axes besides.
+    """
     methods = _names(rows, "method")
-    x = {"field": "sparsity", "type": "quantitative", "title": f"{removed} removed, %", "scale": {"zero": False}}
-    y = {"type": "quantitative", "title": f"{metric}, %", "scale": {"zero": False, "nice": True}}
-    shared = {"x": x, "color": _colour("method", methods)}
-    points = {"type": "point", **_POINT}
+    across = {"field": "sparsity", "type": "quantitative", **x}
+    up = {"type": "quantitative", "scale": {"zero": False, "nice": True}, **y}
+    shared = {"x": across, "color": _colour("method", methods)}
+    mean = {**up, "field": "mean"}
+    shape = {"shape": _shape("method", methods), "description": {"field": "about"}}
     layers = [
-        *([] if dense is None else _dense_layers(dense, y)),
+        *([] if dense is None else _dense_layers(dense, up)),
         {
             "transform": [{"filter": "isValid(datum.low)"}],
             "mark": {"type": "area", "opacity": 0.16, "aria": False},
-            "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            "encoding": {**shared, "y": {**up, "field": "low"}, "y2": {"field": "high"}},
         },
-        {
-            "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-            "encoding": {**shared, "y": {**y, "field": "mean"}},
-        },
-        {
-            "mark": points,
-            "encoding": {
-                **shared,
-                "y": {**y, "field": "mean"},
-                "shape": _shape("method", methods),
-                "description": {"field": "about"},
-            },
-        },
+        {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {**shared, "y": mean}},
+        *([{"mark": {"type": "point", **_POINT}, "encoding": {**shared, "y": mean, **shape}}] if points else []),
     ]
-    return Picture(
-        title=title,
-        text=f"{metric.capitalize()} over {removed} removed for {_listed(methods)}; bands: one standard deviation"
-        + ("." if dense is None else f"; the grey line is the dense network, {dense['mean']:.2f} %."),
-        spec={"height": 280, "data": _data(rows), "layer": layers},
-    )
+    return Picture(title=title, text=text, spec={"height": 280, "data": _data(rows), "layer": layers})
 
 
 def side_by_side(rows: Sequence[Row], *, metric: str, title: str) -> Picture:

@@ -77,14 +77,15 @@ def _hunt(
     warnings: list[dict[str, Any]] = []
     longest = 0.0  # seconds for the sparsities of one time
 
-    def measure(trials: Iterable[Trial], seeds: Iterable[int]) -> Iterable[Row]:
+    def measure(trials: Iterable[Trial], seeds: Sequence[int]) -> Iterable[Row]:
         nonlocal longest
+        choosing = tuple(seeds) != rules.fresh_seeds  # other opponents are for what was chosen
         left, began = hunt.most_left, time.monotonic()
         if longest and left and study.series.tell is not None:
             most = duration((left + bool(rules.fresh_seeds)) * longest)
             study.series.tell(f"at most {left} more sparsities for each question, at most about {most}")
         try:
-            found = Comparison(*study.run(trials, seeds))
+            found = Comparison(*study.run(trials, seeds, plain_twins=choosing))
         except DryRun as planned:
             raise DryRun(_with_the_rest(planned.forecast, left, rules)) from None
         longest = max(longest, time.monotonic() - began)

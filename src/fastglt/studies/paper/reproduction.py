@@ -12,6 +12,7 @@ from fastglt.report.tables import empty_table, print_text, print_wide
 from fastglt.report.wording import mean_and_deviation
 from fastglt.studies.compare.results import deviation, mean
 from fastglt.studies.paper.agreement import Agreement
+from fastglt.studies.paper.scope import Answer
 
 _HEADINGS = ("what", "ours", "n", "paper", "outcome")
 
@@ -98,6 +99,14 @@ class Reproduction:
             "failures": list(self.failures),
         }
 
+    def markdown(self) -> str:
+        """The table and what it says, for a page."""
+        rows = [[cell.replace("|", "/") for cell in line.cells] for line in self.lines]
+        lines = [" | ".join(row) for row in ([*_HEADINGS], ["---"] * len(_HEADINGS), *rows)]
+        table = "\n".join(f"| {line} |" for line in lines)
+        told = "\n\n".join((self.summary, *self.sentences))
+        return f"**{self.name}.** {self.title}.\n\n{table}\n\n{told}\n"
+
     def latex(self) -> str:
         """The table for a paper."""
         return latex_table(f"{self.title}. {self.summary}", _HEADINGS, [line.cells for line in self.lines])
@@ -110,6 +119,25 @@ class Reproduction:
         print_wide(f"{self.name}: {self.title}", table, console)
         for sentence in (self.summary, *self.sentences):
             print_text(sentence, console)
+
+
+def made(
+    name: str,
+    about: object,
+    lines: Sequence[Line],
+    sentences: Sequence[str],
+    pictures: Sequence[Picture],
+    answers: Sequence[Answer],
+) -> Reproduction:
+    """What came of a table or figure; the function that makes it says what it is."""
+    return Reproduction(
+        name=name,
+        title=str(about.__doc__).strip().rstrip("."),
+        lines=lines,
+        sentences=sentences,
+        pictures=pictures,
+        failures=[failure for answer in answers for failure in answer.result.failures],
+    )
 
 
 def told(lines: Iterable[Line]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables and figures of scores: over sparsity, with κ, of one-shot and FastGLT, and what tickets cost."""
+"""Tables and figures of scores: over edges removed, with κ, of one-shot and FastGLT, and what tickets cost."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,121 +7,129 @@ from fastglt.report.charts import Picture
 from fastglt.studies.compare import Comparison, figures
 from fastglt.studies.compare.showing import picture_cells
 from fastglt.studies.paper import published as paper
-from fastglt.studies.paper.reproduction import Line, Reproduction, told
-from fastglt.studies.paper.scope import Scope, published
+from fastglt.studies.paper.reproduction import Line, Reproduction, made, told
+from fastglt.studies.paper.scope import Answer, Ask, Scope, published
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+_FEW_LEVELS = (0.1, 0.5)
+_RIVALS = ("fastglt", "ugs")
 
 
-def fig1(scope: Scope) -> Reproduction:
-    """Accuracy over graph sparsity with 90 % of weights removed, and the time of a search."""
-    model = "gat" if scope.size == "full" else "gcn"  # the paper's is GAT's, which takes ten times as long
-    (graph, *_), methods = scope.graphs("cora"), ("fastglt", "ugs")
-    found = scope.compare(graph, model, methods, scope.few(_LEVELS), 0.9)
-    lines = [_time_line(found, graph, model, method) for method in methods]
-    for cell in found.cells():
-        what = f"{graph} {model}, {cell['method']}, {100 * cell['graph_sparsity']:g} % of edges removed"
-        lines.append(Line(what=what, ours=_scores(cell)))
-    between = found.document()["between_methods"]
-    better = sum(test["outcome"] == "worse" for test in between if test["score"] == "search")  # UGS's
-    levels = sum(test["score"] == "search" for test in between)
-    sentence = f"FastGLT scores shown to be better than UGS's at {better} of {levels} sparsities (the paper: all)."
-    return _made("fig1", fig1, lines, [sentence], _curves(found), found)
-
-
-def table1(scope: Scope) -> Reproduction:
-    """The sparsest winning tickets: accuracy, search time, MACs and their savings."""
-    lines, found = list[Line](), list[Comparison]()
-    for graph in scope.graphs():
-        for model in scope.backbones:
-            weights = paper.WEIGHTS.get((graph, model), 93.0) / 100
-            result = scope.compare(graph, model, ["fastglt"], 0.0, weights)
-            found.append(result)
-            (cell,) = result.cells()
-            at = f"{graph} {model}"
-            dense, ticket = (table.get((graph, model)) for table in (paper.DENSE, paper.TICKETS))
-            lines += [
-                Line(what=f"{at}, dense", ours=_scores(cell, "dense"), published=published(graph, dense)),
-                Line(
-                    what=f"{at}, fastglt, {100 * weights:g} % of weights removed, end of search",
-                    ours=_scores(cell),
-                    published=published(graph, ticket),
-                ),
-                Line(
-                    what=f"{at}, fastglt, retrained alone", ours=_scores(cell, "isolated"), note="not in the paper"
-                ),
-                _time_line(result, graph, model, "fastglt"),
-                *_macs_lines(cell, at),
-            ]
-    return _made("table1", table1, lines, told(lines), [], *found)
-
-
-def table6(scope: Scope) -> Reproduction:
-    """The decay κ of swaps: 1, 2 and 3."""
-    lines, found, pictures = list[Line](), list[Comparison](), list[Picture]()
-    methods = [f"fastglt[decay={decay}]" for decay in (1, 2, 3)]
-    for graph in scope.graphs("cora", "citeseer"):
-        for model in scope.backbones:
-            result = scope.compare(graph, model, methods, paper.DECAY_EDGES.get(graph, 0.3), 0.9)
-            found.append(result)
-            known = paper.DECAY.get((graph, model), {})
-            lines += [
-                Line(
-                    what=f"{graph} {model}, κ = {decay}",
-                    ours=_scores(cell),
-                    published=published(graph, known.get(decay)),
-                )
-                for decay, cell in enumerate(result.cells(), 1)
-            ]
-            pictures += figures.side_by_side(f"{graph} · {model}", picture_cells(result))
-    return _made("table6", table6, lines, told(lines), pictures, *found)
-
-
-def table7(scope: Scope) -> Reproduction:
-    """One-shot pruning and FastGLT, each at the extreme graph sparsity that the paper has for it."""
-    lines, found = list[Line](), list[Comparison]()
-    for graph in scope.graphs():
-        for model in ("gcn", "gat") if scope.size == "full" else ("gcn",):
-            for method, table in paper.AT_EXTREME.items():
-                score, edges = table.get((graph, model), (None, 35.0))
-                result = scope.compare(graph, model, [method], edges / 100, 0.0)
-                found.append(result)
-                what = f"{graph} {model}, {method}, {edges:g} % of edges removed"
-                (cell,) = result.cells()
-                lines.append(Line(what=what, ours=_scores(cell), published=published(graph, score)))
-    return _made("table7", table7, lines, told(lines), [], *found)
-
-
-def _made(
-    name: str,
-    about: Any,
-    lines: Sequence[Line],
-    sentences: Sequence[str],
-    pictures: Sequence[Picture],
-    *found: Comparison,
-) -> Reproduction:
-    failures = [failure for result in found for failure in result.failures]
-    title = str(about.__doc__).strip().rstrip(".")
-    return Reproduction(
-        name=name, title=title, lines=lines, sentences=sentences, pictures=pictures, failures=failures
+def fig1_asks(scope: Scope) -> list[Ask]:
+    """The paper's is of GAT, which takes ten times as long as GCN."""
+    (graph, *_), (model, *_) = (
+        scope.graphs("cora"),
+        scope.backbones("gat" if scope.size == "full" else "gcn", "gat"),
     )
+    levels = list(_LEVELS if scope.size != "quick" else _FEW_LEVELS)
+    return [Ask(graph=graph, model=model, methods=_RIVALS, edges=levels, weights=0.9)]
 
 
-def _curves(found: Comparison) -> list[Picture]:
+def fig1(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
+    """Accuracy over graph sparsity with 90 % of weights removed, and the time of a search."""
+    (answer,) = answers
+    found = answer.comparison
+    lines = [time_line(found, answer.ask, method) for method in _RIVALS]
+    for cell in found.cells():
+        what = f"{answer.at}, {cell['method']}, {100 * cell['graph_sparsity']:g} % of edges removed"
+        lines.append(Line(what=what, ours=scores_of(cell)))
+    between = [test for test in found.document()["between_methods"] if test["score"] == "search"]
+    better = sum(test["outcome"] == "worse" for test in between)  # UGS's
+    sentence = f"FastGLT is shown to be better than UGS at {better} of {len(between)} sparsities (the paper: all)."
+    return made("fig1", fig1, lines, [sentence], curves(found), answers)
+
+
+def table1_asks(scope: Scope) -> list[Ask]:
+    """FastGLT at the weight sparsities that the paper has as its extremes."""
+    return [
+        Ask(graph=graph, model=model, methods=("fastglt",), weights=paper.WEIGHTS.get((graph, model), 93.0) / 100)
+        for graph in scope.graphs()
+        for model in scope.backbones()
+    ]
+
+
+def table1(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
+    """The sparsest winning tickets: accuracy, search time, MACs and their savings."""
+    lines = list[Line]()
+    for answer in answers:
+        (cell,), at, pair = answer.comparison.cells(), answer.at, (answer.ask.graph, answer.ask.model)
+        dense, ticket = (published(pair[0], table.get(pair)) for table in (paper.DENSE, paper.TICKETS))
+        removed = f"{100 * answer.ask.weights:g} % of weights removed"
+        alone = Line(
+            what=f"{at}, fastglt, retrained alone", ours=scores_of(cell, "isolated"), note="not in the paper"
+        )
+        lines += [
+            Line(what=f"{at}, dense", ours=scores_of(cell, "dense"), published=dense),
+            Line(what=f"{at}, fastglt, {removed}, end of search", ours=scores_of(cell), published=ticket),
+            alone,
+            time_line(answer.comparison, answer.ask, "fastglt"),
+            *_macs_lines(cell, at),
+        ]
+    return made("table1", table1, lines, told(lines), [], answers)
+
+
+def table6_asks(scope: Scope) -> list[Ask]:
+    """Three decays."""
+    methods = tuple(f"fastglt[decay={decay}]" for decay in (1, 2, 3))
+    return [
+        Ask(graph=graph, model=model, methods=methods, edges=paper.DECAY_EDGES.get(graph, 0.3), weights=0.9)
+        for graph in scope.graphs("cora", "citeseer")
+        for model in scope.backbones()
+    ]
+
+
+def table6(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
+    """The decay κ of swaps: 1, 2 and 3."""
+    lines, pictures = list[Line](), list[Picture]()
+    for answer in answers:
+        graph, model = answer.ask.graph, answer.ask.model
+        known = paper.DECAY.get((graph, model), {})
+        lines += [
+            Line(what=f"{answer.at}, κ = {d}", ours=scores_of(cell), published=published(graph, known.get(d)))
+            for d, cell in enumerate(answer.comparison.cells(), 1)
+        ]
+        pictures += figures.side_by_side(f"{graph} · {model}", picture_cells(answer.comparison))
+    return made("table6", table6, lines, told(lines), pictures, answers)
+
+
+def table7_asks(scope: Scope) -> list[Ask]:
+    """Each method at its own extreme."""
+    return [
+        Ask(graph=graph, model=model, methods=(method,), edges=table.get((graph, model), (0, 35.0))[1] / 100)
+        for graph in scope.graphs()
+        for model in scope.backbones("gcn", "gat")
+        for method, table in paper.AT_EXTREME.items()
+    ]
+
+
+def table7(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
+    """One-shot pruning and FastGLT, each at the extreme graph sparsity that the paper has for it."""
+    lines = list[Line]()
+    for answer in answers:
+        (method,), (cell,) = answer.ask.methods, answer.comparison.cells()
+        score, _ = paper.AT_EXTREME[method].get((answer.ask.graph, answer.ask.model), (None, 0.0))
+        what = f"{answer.at}, {method}, {100 * answer.ask.edges:g} % of edges removed"
+        lines.append(Line(what=what, ours=scores_of(cell), published=published(answer.ask.graph, score)))
+    return made("table7", table7, lines, told(lines), [], answers)
+
+
+def curves(found: Comparison) -> list[Picture]:
+    """Scores over sparsity, as pictures."""
     document = found.document()
     return list(figures.over_sparsity(f"{document['dataset']} · {document['model']}", picture_cells(found)))
 
 
-def _scores(cell: dict[str, Any], score: str = "search") -> list[float]:
+def scores_of(cell: dict[str, Any], score: str = "search") -> list[float]:
+    """A cell's test scores, seed by seed."""
     return [row[f"{score}_test"] for row in cell["runs"] if row[f"{score}_test"] is not None]
 
 
-def _time_line(found: Comparison, graph: str, model: str, method: str) -> Line:
+def time_line(found: Comparison, ask: Ask, method: str) -> Line:
     """The time of a search, relative to one dense training of ours."""
     times = [row["relative_time"] for row in found.rows if row["method"] == method and row["relative_time"]]
-    published_time = paper.RELATIVE_TIME.get(method, {}).get(model)
+    published_time = paper.RELATIVE_TIME.get(method, {}).get(ask.model)
     return Line(
-        what=f"{graph} {model}, {method}, time of a search",
+        what=f"{ask.graph} {ask.model}, {method}, time of a search",
         value=f"{sum(times) / len(times):.2f} × dense" if times else "–",
         paper="–" if published_time is None else f"{published_time:g} × dense",
         note="against a dense training of ours, on this machine",

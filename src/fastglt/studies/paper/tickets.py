@@ -1,5 +1,7 @@
 """What is measured on tickets themselves: how far their masks are apart, and how fast they answer."""
 
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -7,63 +9,71 @@ from typing import Any
 from fastglt.analysis.difference import compare_tickets, edge_degree_groups, start_gradients, weight_gradient_groups
 from fastglt.report.charts import Picture
 from fastglt.report.charts.scores import over_sparsity
-from fastglt.studies.compare import Comparison
 from fastglt.studies.paper import published as paper
-from fastglt.studies.paper.reproduction import Line, Reproduction
-from fastglt.studies.paper.scope import SUBSTITUTE, Scope
+from fastglt.studies.paper.curves import levels
+from fastglt.studies.paper.reproduction import Line, Reproduction, made
+from fastglt.studies.paper.scope import SUBSTITUTE, Answer, Ask, Scope
 from fastglt.tickets.networks import restore_start
 from fastglt.tickets.ticket import Ticket
 
 _PAIRS = {"one-shot and iterative": "oneshot", "random and iterative": "random"}
-_METHODS = ("ugs", "oneshot", "random")
+_NEAR = 0.005  # of a sparsity
+_TICKET = "ticket.safetensors"
 
 
-def fig2(scope: Scope) -> Reproduction:
-    """Hamming distances of one-shot, random and iterative masks; degrees and gradients of what is pruned."""
+def fig2_asks(scope: Scope) -> list[Ask]:
+    """Some of figure 4's runs: edge masks with all weights, weight masks with all edges."""
     (graph, *_) = scope.graphs("cora")
-    levels = scope.few((0.1, 0.2, 0.3, 0.4, 0.5, 0.6))
-    found = scope.compare(graph, "gcn", _METHODS, levels, 0.5)
-    rows = {(row["method"], row["graph_sparsity"], row["seed"]): row for row in found.rows if not row["reason"]}
+    edges, weights = levels(scope, "edges"), levels(scope, "weights")[-1]
+    shared: dict[str, Any] = {"graph": graph, "model": "gcn"}
+    return [
+        Ask(methods=("oneshot", "random"), edges=edges, about="edges", **shared),
+        Ask(methods=("ugs",), edges=edges[-1], about="edges", **shared),
+        Ask(methods=("oneshot",), weights=weights, about="weights", **shared),
+        Ask(methods=("ugs",), weights=weights, about="weights", **shared),
+    ]
+
+
+def fig2(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
+    """Hamming distances of one-shot, random and iterative masks; degrees and gradients of what is pruned."""
+    single, iterative, single_weights, iterative_weights = answers
+    rounds = {row["seed"]: _rounds(row) for row in iterative.comparison.rows if not row["reason"]}
     points, lines = list[dict[str, Any]](), list[Line]()
-    for level in levels:
-        for name, method in _PAIRS.items():
-            apart = [
-                share
-                for seed in scope.all_seeds
-                if {("ugs", level, seed), (method, level, seed)} <= set(rows)
-                and (share := _hamming(rows["ugs", level, seed], rows[method, level, seed])) is not None
-            ]
-            if apart:
-                points.append(_point(name, level, apart))
-                what = f"{graph} gcn, {name}, {100 * level:g} % of edges removed: share of edges that differ"
-                lines.append(Line(what=what, value=f"{100 * fmean(apart):.2f} % (n = {len(apart)})"))
-    seed, last = scope.all_seeds[0], levels[-1]
-    if {("ugs", last, seed), ("oneshot", last, seed)} <= set(rows):
-        lines += _what_differs(found, rows["ugs", last, seed], rows["oneshot", last, seed], f"{graph} gcn")
-    title = str(fig2.__doc__).rstrip(".")
-    sentence = _told(points)
-    pictures = [_picture(points, graph)] if points else []
-    return Reproduction(
-        name="fig2", title=title, lines=lines, sentences=[sentence], pictures=pictures, failures=found.failures
-    )
+    for level, (name, method) in product(levels(scope, "edges"), _PAIRS.items()):
+        apart = [
+            share
+            for row in single.comparison.rows
+            if (row["method"], row["graph_sparsity"]) == (method, level) and not row["reason"]
+            and (share := _distance(row, rounds.get(row["seed"], []))) is not None
+        ]  # fmt: skip
+        if apart:
+            points.append(_point(name, level, apart))
+            what = f"{single.at}, {name}, {100 * level:.1f} % of edges removed: share of edges that differ"
+            lines.append(Line(what=what, value=f"{100 * fmean(apart):.2f} % (n = {len(apart)})"))
+    lines += _edges_that_differ(single, iterative, levels(scope, "edges")[-1])
+    lines += _weights_that_differ(single_weights, iterative_weights)
+    pictures = [_picture(points, single.ask.graph)] if points else []
+    return made("fig2", fig2, lines, [_told(points)], pictures, answers)
 
 
-def speedup(scope: Scope) -> Reproduction:
+def speedup_asks(scope: Scope) -> list[Ask]:
+    """A ticket with 20 % of edges and 95 % of weights removed."""
+    pairs = [(graph, model) for graph in scope.graphs() for model in scope.backbones()]
+    return [Ask(graph=graph, model=model, methods=("fastglt",), edges=0.2, weights=0.95) for graph, model in pairs]
+
+
+def speedup(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
     """How much faster a compiled ticket answers than its dense network."""
-    lines, failures = list[Line](), list[Any]()
-    for graph in scope.graphs():
-        for model in scope.backbones:
-            found = scope.compare(graph, model, ["fastglt"], 0.2, 0.95)
-            failures += found.failures
-            row = next((row for row in found.rows if not row["reason"]), None)
-            if row is not None:
-                lines += _measured(scope, graph, model, Path(row["folder"]) / "ticket.safetensors")
-    title = str(speedup.__doc__).rstrip(".")
+    lines = list[Line]()
+    for answer in answers:
+        row = next((row for row in answer.comparison.rows if not row["reason"]), None)
+        if row is not None:
+            lines += _measured(scope, answer.ask.graph, answer.ask.model, Path(row["folder"]) / _TICKET)
     sentence = (
         "Milliseconds for all nodes' outputs, medians of interleaved calls on this machine. The paper says neither "
         "which machine nor which dense network its mean is against."
     )
-    return Reproduction(name="speedup", title=title, lines=lines, sentences=[sentence], failures=failures)
+    return made("speedup", speedup, lines, [sentence], [], answers)
 
 
 def _measured(scope: Scope, graph: str, model: str, file: Path) -> list[Line]:
@@ -88,29 +98,58 @@ def _measured(scope: Scope, graph: str, model: str, file: Path) -> list[Line]:
     ]
 
 
-def _hamming(a: dict[str, Any], b: dict[str, Any]) -> float | None:
-    """The share of edges on which two runs' tickets differ."""
-    edges = compare_tickets(_ticket(a), _ticket(b)).edges
+def _rounds(row: dict[str, Any]) -> list[Ticket]:
+    """The tickets of an iterative method's rounds."""
+    files = sorted((Path(row["folder"]) / "rounds").glob("*.safetensors"))
+    return [Ticket.load(file) for file in files] or [_ticket(row)]
+
+
+def _distance(row: dict[str, Any], rounds: Sequence[Ticket]) -> float | None:
+    """The share of edges on which a ticket differs from the round that is as sparse, within half a per cent."""
+    near = [one for one in rounds if abs(one.graph_sparsity - row["graph_sparsity"]) < _NEAR]
+    edges = compare_tickets(near[0], _ticket(row)).edges if near else None
     return None if edges is None else edges.hamming_share
 
 
 def _ticket(row: dict[str, Any]) -> Ticket:
-    return Ticket.load(Path(row["folder"]) / "ticket.safetensors")
+    return Ticket.load(Path(row["folder"]) / _TICKET)
 
 
-def _what_differs(found: Comparison, iterative: dict[str, Any], oneshot: dict[str, Any], at: str) -> list[Line]:
-    """Degrees of edges and gradients of weights that one of them alone prunes."""
-    a, b = _ticket(iterative), _ticket(oneshot)
-    task = found.first_experiment.prepare().task
-    gradients = start_gradients(restore_start(a, None)[0], task)
+def _first(answer: Answer, method: str, level: float | None = None) -> dict[str, Any] | None:
+    """The first seed's finished run of a method."""
+    rows = [row for row in answer.comparison.rows if row["method"] == method and not row["reason"]]
+    return next((row for row in rows if level is None or row["graph_sparsity"] == level), None)
+
+
+def _edges_that_differ(single: Answer, iterative: Answer, level: float) -> list[Line]:
+    """Degrees of edges that iterative, or one-shot, pruning alone removes."""
+    a, b = _first(iterative, "ugs"), _first(single, "oneshot", level)
+    if a is None or b is None:
+        return []
+    task = single.comparison.first_experiment.prepare().task
+    groups = edge_degree_groups(_ticket(a).masks, _ticket(b).masks, task)
+    return _group_lines(single.at, "mean degree of edges", groups)
+
+
+def _weights_that_differ(single: Answer, iterative: Answer) -> list[Line]:
+    """Gradients of weights that iterative, or one-shot, pruning alone removes."""
+    a, b = _first(iterative, "ugs"), _first(single, "oneshot")
+    if a is None or b is None:
+        return []
+    task, ticket = single.comparison.first_experiment.prepare().task, _ticket(a)
+    gradients = start_gradients(restore_start(ticket, None)[0], task)
+    return _group_lines(
+        single.at,
+        "mean gradient of weights",
+        weight_gradient_groups(ticket.masks, _ticket(b).masks, gradients),
+    )
+
+
+def _group_lines(at: str, name: str, groups: Any) -> list[Line]:
     lines = []
-    for name, groups in (
-        ("mean degree of edges", edge_degree_groups(a.masks, b.masks, task)),
-        ("mean gradient of weights", weight_gradient_groups(a.masks, b.masks, gradients)),
-    ):
-        for who, group in (("iterative", groups.only_a), ("one-shot", groups.only_b)):
-            value = "–" if group.mean is None else f"{group.mean:.3g} (n = {group.count:,})"
-            lines.append(Line(what=f"{at}, {name} that {who} pruning alone removes", value=value))
+    for who, group in (("iterative", groups.only_a), ("one-shot", groups.only_b)):
+        value = "–" if group.mean is None else f"{group.mean:.3g} (n = {group.count:,})"
+        lines.append(Line(what=f"{at}, {name} that {who} pruning alone removes", value=value))
     return lines
 
 
