@@ -154,7 +154,7 @@ class Contest:
 
     @cached_property
     def _seeds_matter(self) -> bool:
-        return seeds_matter(self.network, self.task)
+        return self.budget.parts > 1 or seeds_matter(self.network, self.task)  # parts are drawn or shuffled
 
     def masks_of(self, side: str) -> Masks | None:
         """What a side is trained under; None for all of it."""
