@@ -254,11 +254,19 @@ def _tell(done: dict[str, Any], rounds: int, *, quiet: bool) -> None:
     number = done["number"]
     if quiet or number > rounds or not (number in (1, rounds) or number % max(1, rounds // 10) == 0):
         return
-    size = (done["up"] + done["down"]) / 1e6
-    note = f"round {number}/{rounds}: validation {percent(done['scores']['val'])}, {size:.2f} MB"
+    size = _size(done["up"] + done["down"])
+    note = f"round {number}/{rounds}: validation {percent(done['scores']['val'])}, {size}"
     if done["left_out"]:
         note += "; left out: " + ", ".join(f"client {who} ({why})" for who, why in done["left_out"].items())
     say(note, err=True)
+
+
+_SIZES = ("up", "down", "first_round", "last_round")
+
+
+def _size(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / 1e6:.2f} MB" if count >= 1e5 else f"{count / 1e3:.1f} KB"
 
 
 def _print(document: dict[str, Any], folder: Path) -> None:
@@ -270,9 +278,8 @@ def _print(document: dict[str, Any], folder: Path) -> None:
     )
     if "alone" in document:
         say(f"Each client alone, on its own part: {percent(document['alone']['pooled'])}.")
-    up, down = document["bytes_up"] / 1e6, document["bytes_down"] / 1e6
-    first, last = document["bytes_first_round"] / 1e6, document["bytes_last_round"] / 1e6
-    say(f"Sent: {up:.2f} MB up, {down:.2f} MB down; {first:.2f} MB in the first round, {last:.2f} in the last.")
+    up, down, first, last = (_size(document[f"bytes_{what}"]) for what in _SIZES)
+    say(f"Sent: {up} up, {down} down; {first} in the first round, {last} in the last.")
     names = sorted({client for left in document["left_out"].values() for client in left}, key=int)
     if names:
         count = len(document["left_out"])
