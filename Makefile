@@ -6,7 +6,6 @@ EXTRAS ?= dev
 VENV := $(if $(filter constraints.txt,$(CONSTRAINTS)),.venv,.venv-$(basename $(notdir $(CONSTRAINTS))))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-DOCS := $(VENV)/.docs-installed
 
 .PHONY: help demo test coverage federated federated-tests fuzz kills lint style types tests docs clean
 
@@ -66,7 +65,7 @@ style: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-docs: $(DOCS)
+docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going --quiet docs docs/_build
 
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -75,10 +74,6 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@echo "Installing into $(VENV), once; this takes a few minutes …"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
-	@touch $@
-
-$(DOCS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
 	@touch $@
 
 clean:

@@ -93,7 +93,8 @@ class Case:
 
     def seconds(self, constants: dict[str, float], *, bandwidth: float) -> dict[str, float]:
         """Of an epoch: computed by each process, and handed over at so many bytes a second."""
-        shared = (constants["step_seconds_per_edge"] + constants["rows_seconds_per_edge"]) * self.edges / self.ranks
+        shared = constants["step_seconds_per_edge"] * self.edges / self.ranks
+        shared += constants["rows_seconds_per_edge"] * self.edges * self.most
         alone = constants["edge_update_seconds_per_edge"] * self.edges
         handed = 2 * (sum(self.traffic.values()) - self.traffic["rows"]) + self.traffic["rows"] * (self.ranks - 1)
         return {"computing": shared + alone, "handing over": handed / bandwidth}

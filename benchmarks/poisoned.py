@@ -246,7 +246,8 @@ def cell(runs: dict[str, Any], *path: str, scale: float = 100) -> str:
 
 def show(known: dict[str, Any]) -> None:
     """Accuracy, then rankings, as Markdown."""
-    columns = ("gcn", "jaccard", "robust", *TICKETS, *WIDE_TICKETS, "robust 10 %")
+    every = ("gcn", "jaccard", "robust", *TICKETS, *WIDE_TICKETS, "robust 10 %")
+    columns = [name for name in every if any(graph.get(name) for graph in known.values())]
     print(f"| graph | {' | '.join(columns)} | Pro-GNN printed |\n|---{'|---' * (len(columns) + 1)}|")
     for graph in sorted(known):
         cells = [cell(known[graph].get(name, {}), "test") for name in columns]
@@ -255,6 +256,10 @@ def show(known: dict[str, Any]) -> None:
     print(f"\n| graph | added | expected | {' | '.join(rules)} |\n|---|---|---{'|---' * len(rules)}|")
     for graph in sorted(known):
         runs = known[graph].get("rank", {})
+        if not any("suspects" in run for run in runs.values()):  # a clean graph
+            expected = cell(runs, "expected", scale=1)
+            print(f"| {graph.removeprefix('poisoned:')} | 0 | {expected} |{' – |' * len(rules)}")
+            continue
         sizes = [cell(runs, name, scale=1) for name in ("added", "expected")]
         both = [f"{cell(runs, rule, 'auc')}, {cell(runs, rule, 'precision')}" for rule in rules]
         print(f"| {graph.removeprefix('poisoned:')} | {' | '.join([*sizes, *both])} |")

@@ -20,7 +20,7 @@ copyright = author
 release = version = fastglt.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results/*.md"]  # the latter are included by paper.md
 suppress_warnings = ["misc.highlighting_failure"]  # JSON with an … in it
 
 myst_heading_anchors = 4
@@ -37,14 +37,22 @@ html_title = f"fastglt {release}"
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", link_inside)
-    app.connect("html-page-context", level_captions, priority=900)  # after the theme's own
+    app.connect("html-page-context", make_accessible, priority=900)  # after the theme's own
 
 
-def level_captions(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Captions of the table of contents are headings; say of which level, which screen readers ask for."""
+# What scrolls must be reachable by keyboard, and a heading must say of which level it is.
+ACCESSIBLE = {
+    'role="heading">': 'role="heading" aria-level="2">',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+
+
+def make_accessible(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Mend what keyboards and screen readers miss in what Sphinx and the theme write."""
     for name in ("furo_navigation_tree", "body"):
-        if name in context:
-            context[name] = context[name].replace('role="heading">', 'role="heading" aria-level="2">')
+        for theirs, ours in ACCESSIBLE.items() if name in context else ():
+            context[name] = context[name].replace(theirs, ours)
 
 
 def link_inside(app: Sphinx, page: str, source: list[str]) -> None:

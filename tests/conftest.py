@@ -1,5 +1,7 @@
 """For every test: PyG is imported once, quietly, because its import warns and warnings are errors here.
 
+A process that only hands out tests to others imports none of it.
+
 One thread is the quickest on graphs this small, and leaves the other cores to whoever shares them. What was
 measured for this machine or downloaded to it stays out: the cache folder is an empty one, and so is the results
 store.
@@ -10,15 +12,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from fastglt import Ticket, set_threads
 from fastglt.system.quiet import quiet_import
+from tests.compiled_once import compile_once
 from tests.processes import FOLDER
 
-with quiet_import():
-    from tests.toy_data import quick_ticket
+if TYPE_CHECKING:
+    from fastglt import Ticket
 
 BACKENDS = ("numba", "torch", "plain")
 
@@ -30,17 +33,25 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(FOLDER, f"{folder.name}:{os.getpid()}")  # processes of pytest-xdist share the first one's
     os.environ["FASTGLT_CACHE"] = folder.name
     os.environ["FASTGLT_STORE"] = str(Path(folder.name) / "results.sqlite")
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", default=None):
+        with quiet_import():
+            import torch_geometric  # noqa: F401
+        compile_once()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """One thread, whatever the test before has set, also for what several tests share."""
+    from fastglt import set_threads
+
     set_threads(1)
 
 
 @pytest.fixture(scope="session")
-def ticket() -> Ticket:
+def ticket() -> "Ticket":
     """A backbone's ticket on the toy data, not trained in isolation."""
+    from tests.toy_data import quick_ticket
+
     return quick_ticket(isolated=False)
 
 

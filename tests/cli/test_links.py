@@ -81,10 +81,11 @@ def test_any_graph_has_a_random_split_that_the_ticket_remembers(cli: Cli, tmp_pa
     assert cli("find", *same, "--quiet", "--out", tmp_path / "run").code == 0
     ticket = Ticket.load(tmp_path / "run" / "ticket.safetensors")
     assert ticket.config["task_options"] == {"decoding": "dot", "split_seed": 1}
-    told = cli("evaluate", tmp_path / "run", "--seeds", "0", "--quiet", "--json")
+    told = cli("evaluate", tmp_path / "run", "--seeds", "0", "--threads", "1", "--quiet", "--json")
     assert "split are not the search's" not in told.err
     assert json.loads(told.out)["n"] == 1
-    transferred = cli("transfer", tmp_path / "run", "--model", "gin", "--seeds", "0", "--quiet", "--json")
+    to_gin = ("--model", "gin", "--seeds", "0", "--threads", "1", "--quiet", "--json")
+    transferred = cli("transfer", tmp_path / "run", *to_gin)
     assert transferred.code == 0, transferred.err
 
 

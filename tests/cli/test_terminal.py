@@ -110,6 +110,17 @@ def test_predictions_show_what_is_there(cli: Cli, tmp_path: Path) -> None:
     assert "[red]" in result.out
 
 
+# Commands one after the other in one process, each with an end that any locale can show.
+COMMANDS = """
+import sys
+from fastglt.cli import (main)
+for words in (["show", "t.safetensors"], ["diff", *["t.safetensors"] * 2], ["runs"], ["runs", "1"]):
+    sys.argv = ["fastglt", *words]
+    try:
+        main()
+    except SystemExit as stopped:
+        print("ended with", stopped.code or 0, flush=True)
+"""
 LOCALES: dict[str, dict[str, str]] = {
     "ascii": {"PYTHONIOENCODING": "ascii"},
     "latin-1": {"PYTHONIOENCODING": "latin-1"},
@@ -125,20 +136,16 @@ def test_every_locale_can_show_a_ticket(
     settings = {"dataset": "图–α", "seed": 0}
     Store(store).record(Entry(key="k", kind="ticket", command="find", settings=settings, metrics={}))
     encoding = "latin-1" if "latin-1" in environment.values() else "ascii"
-    for command in (
-        ("show", "t.safetensors"),
-        ("diff", "t.safetensors", "t.safetensors"),
-        ("runs",),
-        ("runs", "1"),
-    ):
-        result = subprocess.run(
-            [sys.executable, "-m", "fastglt", *command],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        assert result.stdout.decode(encoding)
-        if encoding == "ascii":
-            assert "?" in result.stdout.decode() or "-" in result.stdout.decode()
+    result = subprocess.run(
+        [sys.executable, "-c", COMMANDS],
+        cwd=tmp_path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    *outputs, rest = result.stdout.decode(encoding).split("ended with 0\n")
+    assert (len(outputs), rest) == (4, ""), result.stderr
+    for output in outputs:
+        assert output
+        assert encoding != "ascii" or "?" in output or "-" in output

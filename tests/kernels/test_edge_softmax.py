@@ -20,9 +20,8 @@ def features_of(csr: CSR, dtype: torch.dtype = torch.float32) -> tuple[Tensor, T
     """Fewer rows than entries, as both directions of an edge share one, and zeros among them."""
     count = csr.num_entries // 2 + 1
     draws = torch.Generator().manual_seed(5)
-    return randn(count, EDGE, seed=6, dtype=dtype).relu(), torch.randint(
-        0, count, (csr.num_entries,), generator=draws
-    )
+    rows = torch.randint(0, count, (csr.num_entries,), generator=draws, dtype=torch.int32)  # as networks have them
+    return randn(count, EDGE, seed=6, dtype=dtype).relu(), rows
 
 
 def given(csr: CSR, dtype: torch.dtype = torch.float32) -> list[Tensor]:

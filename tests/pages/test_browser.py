@@ -14,13 +14,11 @@ from fastglt.serve.guard import Guard
 from fastglt.ui import Live, make_app
 from tests.pages.axe import script as axe_script
 from tests.pages.browser import Browser, browser, executable
-from tests.pages.site import build_site
 from tests.pages.stores import dense, rows, store, study, ticket
 from tests.serve.servers import served
 
 pytestmark = pytest.mark.skipif(executable() is None, reason="no Chromium is at hand")
 HOSTILE = "<script>alert(1)</script>"
-THEME = ("landmark-", "region")  # what the theme, which is not ours, is known to lack
 WINDOWS = {"desktop": (1200, 900), "phone": (390, 844)}
 
 
@@ -118,20 +116,6 @@ def test_the_live_page_tells_of_runs_and_of_new_results(chromium: Browser, place
         chromium.wait(f"document.querySelectorAll('[data-name=runs] tbody tr').length === {before + 1}")
         assert chromium.complaints == []
         assert {urlsplit(asked).netloc for asked in chromium.requests} == {urlsplit(base).netloc}
-
-
-def test_the_site_is_built_without_a_warning_and_opens(chromium: Browser, axe: str | None, tmp_path: Path) -> None:
-    for needed in ("sphinx", "furo", "myst_parser"):
-        pytest.importorskip(needed)
-    build_site(tmp_path)
-    for page, window, dark in (("index", "desktop", False), ("report", "phone", True), ("paper", "phone", False)):
-        width, height = WINDOWS[window]
-        chromium.look(width=width, height=height, dark=dark)
-        chromium.open((tmp_path / f"{page}.html").as_uri())
-        assert chromium.complaints == []
-        assert all(asked.startswith(tmp_path.as_uri()) for asked in chromium.requests)
-        if axe is not None:
-            assert [one for one in chromium.violations(axe) if not one.startswith(THEME)] == []
 
 
 def test_the_controls_work(chromium: Browser, address: str) -> None:

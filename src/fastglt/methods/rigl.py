@@ -51,12 +51,12 @@ class RigL(Method):
         """Before a swap, note the gradients of all weights, pruned ones too."""
         if self._swaps_after(training.epoch + 1):
             gradients = {name: weight.grad for name, weight in training.weights.items()}
-            before = {} if training.ends_epoch else training.method_state  # an epoch's steps by parts add up
-            training.method_state = {
-                name: training.step_weight * part + before.get(name, 0.0)
-                for name, part in gradients.items()
-                if part is not None
-            }
+            found = {name: part for name, part in gradients.items() if part is not None}
+            if training.ends_epoch:
+                training.method_state = {name: part.abs() for name, part in found.items()}
+            else:  # one of several steps by parts, which add up
+                before, weight = training.method_state, training.step_weight
+                training.method_state = {name: weight * part + before.get(name, 0) for name, part in found.items()}
 
     def after_epoch(self, training: Training) -> None:
         """Swap within each layer; what is grown starts at zero, as pruned weights are."""

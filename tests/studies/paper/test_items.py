@@ -249,3 +249,16 @@ def test_starts_are_compared_at_their_extremes(scope: Scope) -> None:
     found = ITEMS["table5"].make(Scope(size="quick", seeds=[0], settings=scope.settings))
     assert [line.paper for line in found.lines] == ["99.27 %", "94.22 %", "34.17 %", "23.16 %"]
     assert all(line.value for line in found.lines)
+
+
+def test_what_is_not_recorded_can_be_left_out(scope: Scope) -> None:
+    table = Scope(size="quick", seeds=[0], settings=scope.settings)
+    ITEMS["table7"].make(table)
+    wider = Scope(size="quick", seeds=[0, 1], recorded_only=True, settings=scope.settings)
+    found = ITEMS["table7"].make(wider)
+    assert [len(line.ours) for line in found.lines] == [1, 1]
+    assert found.sentences[-1] == "4 runs are not recorded, and left out here."  # with a dense twin, twice
+    assert not found.failures
+    hunted = ITEMS["table8"].make(wider)
+    assert [line.value for line in hunted.lines] == ["not told: runs are missing"] * 2
+    assert ITEMS["fig4"].make(wider).pictures == []

@@ -36,6 +36,9 @@ def reproduce(
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds, few sparsities, GCN, one graph.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Ten seeds, all graphs at hand and backbones.")] = False,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Take what the store has, and train nothing.")
+    ] = False,
     seeds: Annotated[str | None, typer.Option(help="Instead of the default's, as in 0-4 or 0,2,5.")] = None,
     graphs: Annotated[str | None, typer.Option(help="Instead of the first at hand: cora,citeseer, …")] = None,
     models: Annotated[str | None, typer.Option(help="Instead of GCN alone: gcn,gin,gat.")] = None,
@@ -91,6 +94,7 @@ def reproduce(
         seeds=() if seeds is None else read_seeds(seeds),
         only_graphs=() if graphs is None else _known("graph", read_names("graphs", graphs), _graph_names()),
         only_models=() if models is None else _known("backbone", read_names("models", models), BACKBONES),
+        recorded_only=recorded,
         settings=settings,
     )
     if items == ["list"]:

@@ -209,7 +209,8 @@ Parts = Annotated[
 Partition = Annotated[
     str | None,
     typer.Option(
-        help="metis: clusters with few edges between them; random: drawn anew in each epoch (default: metis).",
+        help="metis: clusters with few edges between them; blocks: nodes as they are numbered; random: drawn anew "
+        "in each epoch (default: metis).",
         rich_help_panel=LONG,
     ),
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastglt.report.charts import Picture
 
 Row = dict[str, Any]
+NOT_RUN = "it was not run"
 _KEPT = ("edges_kept", "edges_total", "weights_kept", "weights_total")
 _NEW = ("search_new", "search_new_kept", "isolated_new", "isolated_new_kept")  # on hidden nodes
 _RUNS = ("search", "search_unweighted", "isolated")
@@ -188,7 +189,7 @@ class Comparison:
 
     def _reason(self, run: Run) -> str:
         outcome = self._outcomes.get(run.folder)
-        return "it was not run" if outcome is None else outcome.reason
+        return NOT_RUN if outcome is None else outcome.reason
 
 
 def _verdicts(rows: Sequence[Row], twin: str) -> dict[str, Row | None]:

@@ -62,7 +62,7 @@ def fig4(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
         points = [point for answer in group for point in curve(answer, side)]
         lines += [_line(at, side, point) for point in points if _is_level(point, levels(scope, side))]
         dense = _dense_scores(group[0])
-        if dense:
+        if dense and points:
             ask = group[0].ask
             known = published(ask.graph, paper.DENSE.get((ask.graph, ask.model)))
             lines.append(Line(what=f"{at}, dense", ours=dense, published=known))

@@ -138,7 +138,12 @@ def _line(answer: Answer, method: str, name: str, number: float | None, at: str 
     known = number is not None and answer.ask.graph in (*GRAPHS, *SETS)
     return Line(
         what=f"{at or answer.at}, {name}, extreme share of {side} removed",
-        value=" and ".join(f"{100 * row[key]:.2f} %" for row in found) or "none that was tried wins",
+        value=" and ".join(f"{100 * row[key]:.2f} %" for row in found) or _nothing(answer, method),
         paper=f"{number:g} %" if known else "–",
         note="chosen on validation scores",
     )
+
+
+def _nothing(answer: Answer, method: str) -> str:
+    is_open = any(question.method == method for question in answer.hunted.hunt.open)
+    return "not told: runs are missing" if is_open else "none that was tried wins"

@@ -4,7 +4,7 @@ A quick reproduction is a part of a full one, run for run: what it has computed 
 of iterative methods alone go further in full.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -14,6 +14,7 @@ from fastglt.data.named import NAMED, data_root
 from fastglt.methods import Targets
 from fastglt.methods.settings.networks import network_for
 from fastglt.methods.settings.paper import BUDGETS, budget_for
+from fastglt.runs.engine import Outcome
 from fastglt.runs.experiment import Experiment
 from fastglt.runs.plan import Run
 from fastglt.studies.compare import Comparison, compare
@@ -81,6 +82,17 @@ class Answer:
         return f"{self.ask.graph} {self.ask.model}"
 
 
+class NoEngine:
+    """Executes nothing: what is not recorded is left out."""
+
+    def __init__(self, jobs: int, *, logs: Path, store: Path, command: str, checkpoint_every: float) -> None:
+        self.stop = False
+
+    def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
+        """No outcomes."""
+        return iter(())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """What is asked for. `settings` go to `fastglt.compare` and `fastglt.extreme` as they are."""
@@ -89,6 +101,7 @@ class Scope:
     seeds: Sequence[int] = ()  # instead of the size's own
     only_graphs: Sequence[str] = ()  # instead of the size's own
     only_models: Sequence[str] = ()
+    recorded_only: bool = False  # take what is there, and train nothing
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -159,7 +172,8 @@ class Scope:
         names = {method.partition("[")[0] for method in ask.methods}
         given = self.settings.get("options") or {}
         options = {name: options for name, options in given.items() if name in names}
-        return {**self.settings, "dataset": ask.graph, **ask.settings, "options": options or None}
+        engine = {"engine": NoEngine} if self.recorded_only else {}
+        return {**self.settings, "dataset": ask.graph, **ask.settings, "options": options or None, **engine}
 
     def plan(self, ask: Ask) -> list[Run]:
         """The runs of an ask; of a hunt those at its first sparsities."""
