@@ -37,6 +37,7 @@ SMALLER = {  # what a page's code says, and what it is replaced by so that it ta
         "range(3)": "range(2)",
     },
     "many-labels": {'load("debian_packages/").data': "toy_labels"},
+    "federated": {'clients=10, parts="metis"': 'clients=2, parts="random", rounds=4, hidden=8'},
     "serve": {"run(make_app": "str(make_app", ", port=8000": ""},
     "deploy": {'"ticket.': '"exported/ticket.', "[3, 14, 15]": "[3, 14]"},
 }
@@ -80,7 +81,19 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             store=folder / "store.sqlite",
         ),
         "toy_labels": labelled,
+        "new_data": _with_a_node(data),
     }
+
+
+def _with_a_node(data: Any) -> Any:
+    """One node more, linked to the first."""
+    later = data.clone()
+    later.x = torch.cat([data.x, data.x[:1]])
+    later.y = torch.cat([data.y, data.y[:1]])
+    later.edge_index = torch.cat([data.edge_index, torch.tensor([[30, 0], [0, 30]])], dim=1)
+    for part in ("train_mask", "val_mask", "test_mask"):
+        later[part] = torch.cat([data[part], torch.tensor([False])])
+    return later
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
