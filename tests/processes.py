@@ -12,9 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -30,6 +30,7 @@ class Process:
     """`python WORDS` as a process of its own, whose output and errors are text."""
 
     returncode: int | None = None
+    _said: tuple[str, str] | None = None
 
     def __init__(
         self, *words: object, folder: Path | None = None, variables: Mapping[str, str] | None = None
@@ -68,16 +69,19 @@ class Process:
             self.returncode = os.waitstatus_to_exitcode(*STATUS.unpack(self._told()))
         return self.returncode
 
-    def communicate(self) -> tuple[str, str]:
-        """The rest of what it says, when it has ended."""
-        errors: list[str] = []
-        reading = threading.Thread(target=lambda: errors.append(self.stderr.read()))
-        reading.start()
-        out = self.stdout.read()
-        reading.join()
-        self.wait()
-        self.close()
-        return out, errors[0]
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """The rest of what it says, when it has ended, and later the same; what takes too long is killed."""
+        if self._said is None:
+            with ThreadPoolExecutor(2) as threads:
+                out, err = threads.submit(self.stdout.read), threads.submit(self.stderr.read)
+                try:
+                    self.wait(timeout)
+                except subprocess.TimeoutExpired:
+                    self.kill()
+                    raise
+                self._said = out.result(), err.result()
+            self.close()
+        return self._said
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

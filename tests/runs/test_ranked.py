@@ -1,10 +1,7 @@
 """Several processes of one run. Two of them give what one gives, bit for bit, on whatever number a run goes on."""
 
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +14,7 @@ from fastglt.runs.experiment import Experiment
 from fastglt.runs.ranked import RankedJournal, check_ranks
 from fastglt.runs.run_folder import RunFolder
 from fastglt.system.ranks import World, world
+from tests.processes import Process
 
 DATASET, EPOCHS = "synthetic:nodes=120,edges=400,features=8", {"oneshot_epochs": 4, "denoise_epochs": 26}
 BY_PARTS = {"parts": 6, "parts_per_step": 2, "shares": 2}
@@ -36,19 +34,14 @@ def experiment() -> Experiment:
     )
 
 
-def start(out: Path, rank: int, port: int) -> "subprocess.Popen[str]":
-    """One process of two, started as torchrun starts it."""
+def start(out: Path, rank: int, port: int) -> Process:
+    """One process of two, with the variables that torchrun gives it."""
     words = f"find --dataset {DATASET} --hidden 8 --lr 0.01 --interval 2 --threads 1 --quiet --checkpoint-every 0"
     words += " --oneshot-epochs 4 --denoise-epochs 26 --parts 6"
-    command = [sys.executable, "-m", "fastglt", *words.split(), "--out", str(out), "--store", str(out) + ".db"]
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        command,
-        env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    command = ("-m", "fastglt", *words.split(), "--out", out, "--store", f"{out}.db")
+    return Process(*command, variables={**place, **ranks})
 
 
 def test_two_processes_one_of_them_killed_and_one_that_goes_on(tmp_path: Path) -> None:

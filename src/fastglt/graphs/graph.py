@@ -302,7 +302,9 @@ class Graph:
     @cached_property
     def _order(self) -> Tensor | None:
         """The nodes, neighbours close to one another; None: as they are."""
-        if not self.is_large or self.directed or self.edges.device.type != "cpu" or backend() == "plain":
+        if not self.is_large or self.directed or self.on_disk is not None:
+            return None
+        if self.edges.device.type != "cpu" or backend() == "plain":
             return None
         return near_order(self._whole.csr)
 

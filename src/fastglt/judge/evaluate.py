@@ -5,7 +5,7 @@ A distilled ticket is taught by the dense network of the same seed, and so is a 
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -154,7 +154,7 @@ class Contest:
 
     @cached_property
     def _seeds_matter(self) -> bool:
-        return seeds_matter(self.network, self.task)
+        return self.budget.parts > 1 or seeds_matter(self.network, self.task)  # parts are drawn or shuffled
 
     def masks_of(self, side: str) -> Masks | None:
         """What a side is trained under; None for all of it."""
@@ -179,7 +179,7 @@ class Contest:
             "initial": state_hash(start.state_dict()),
             "masks": None if masks is None else masks_hash(masks),
             "epochs": budget.epochs,
-            **asdict(recipe),
+            **recipe.settings,
             "seed": seed,
             "fresh_init": self.fresh_init,
             **(budget.taught_alone if taught else {}),
