@@ -22,7 +22,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
     "--remote-debugging-pipe",
 )
-PATIENCE = 30.0  # seconds
+PATIENCE = 120.0  # seconds, on a machine with much else to do
 
 
 def executable() -> str | None:
