@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import sys
 import termios
 import threading
@@ -42,6 +43,9 @@ SHORTER = {  # options that a command gets besides its own, by its first word
     "evaluate": "--seeds 0-1 --threads 1",
     "serve": "--port 0 --threads 1",
     "tune": "--threads 1",
+    "ui": "--port 0",
+    "update": "--epochs 1 --threads 1",
+    "suspects": "--threads 1",
 }
 TIMES = dict.fromkeys(("ours_ms", "soft_ms", "hard_ms", "dense_ms", "pyg_edge_index_ms", "pyg_csr_ms"), 1234.5)
 PEAKS = {f"peak_mb_{name}": 1234.5 for name in ("ours", "pyg_edge_index", "pyg_csr", "ticket", "pyg")}
@@ -118,7 +122,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "my" / "nodes.csv").write_text("\n".join(["id,label,a,b", *rows]))
     pairs = [f"{source},{target}" for source, target in edges.T]
     (folder / "my" / "edges.csv").write_text("\n".join(["source,target", *pairs]))
+    (folder / "my" / "new.csv").write_text("source,target\n0,50\n1,51\n")
     return folder
+
+
+def announced(listener: Any, _: Any, announce: Callable[[str], None], **__: Any) -> None:
+    """Says where it would serve, and stops."""
+    listener.close()
+    announce("http://127.0.0.1:8000")
 
 
 @pytest.fixture
@@ -132,14 +143,14 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
         monkeypatch.setattr(tune, name, value)
     for kind in ("train", "search", "infer"):
         monkeypatch.setattr(f"fastglt.bench.{kind}.measure", lambda *_, **__: dict(MEASURED))
-    monkeypatch.setattr(
-        "fastglt.serve.server.run_on", lambda _, __, announce, **___: announce("http://127.0.0.1:8000")
-    )
+    monkeypatch.setattr("fastglt.serve.server.run_on", announced)
     monkeypatch.setenv("FASTGLT_STORE", str(Path("runs") / "results.sqlite"))
     monkeypatch.chdir(place)
 
     def on_terminal(command: str, columns: int) -> tuple[int, str]:
         words = shlex.split(command)[1:]
+        if words[:2] == ["data", "prepare"]:  # what is there is not written over
+            shutil.rmtree(words[-1], ignore_errors=True)
         more = [] if "--help" in words else shlex.split(SHORTER.get(words[0], ""))
         if {"all", "fastglt,ugs,random"} & set(words):
             more += ["--methods", "fastglt,oneshot,random"]  # those with rounds take minutes
