@@ -49,8 +49,8 @@ class Partition:
         """An epoch's steps: so many parts in each, in an order drawn by the seed, divided into shares.
 
         >>> two = Partition(num_nodes=6, count=3, labels=torch.tensor([0, 1, 2, 0, 1, 2]))
-        >>> [[numbers for numbers, _ in step] for step in two.steps(0, parts=2, shares=1)]
-        [[(2, 1)], [(0,)]]
+        >>> [[numbers for numbers, _ in step] for step in two.steps(2, parts=2, shares=1)]
+        [[(2, 0)], [(1,)]]
         """
         found = self.parts(seed)
         order = permutation(len(found), derive(seed, "order of parts")).tolist()

@@ -172,7 +172,7 @@ def test_a_method_that_breaks_down_leaves_the_rest(cli: Cli, own_module: OwnModu
     result = cli(*arguments, "--json", "--csv", "runs.csv")
     assert result.code == 1
     (cell,) = result.document["cells"]
-    (log,) = (tmp_path / "out" / "logs").iterdir()
+    (log,) = (tmp_path / "out" / "logs").glob("*.txt")
     reason = f"ValueError: boom (see 'out/logs/{log.name}')"
     assert (cell["method"], cell["n"], cell["failures"]) == ("breaks", 1, [{"seed": 1, "reason": reason}])
     assert result.document["failures"][0]["run"] == "breaks g20 w90 seed 1"

@@ -26,7 +26,7 @@ def test_scores_over_sparsity_are_means_with_bands() -> None:
     assert (values[0]["mean"], values[0]["low"], values[0]["high"]) == pytest.approx((82.0, 81.0, 83.0))
     assert values[0]["about"] == "fastglt, e −20 %, w −90 %: 82.00 ± 1.00 % (n = 3)"
     assert alone.spec["data"]["values"][0]["mean"] == pytest.approx(81.0)
-    assert "the grey line is the dense network, 81.00 %" in search.text
+    assert "the grey line is dense, 81.00 %" in search.text
 
 
 def test_no_curve_of_a_single_sparsity() -> None:
