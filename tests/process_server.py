@@ -86,6 +86,7 @@ def _prepare(words: Sequence[str], folder: Path, variables: dict[str, str], file
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts aside ignore it
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)

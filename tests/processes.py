@@ -128,16 +128,25 @@ def _pipe() -> Iterator[tuple[int, int]]:
 def _connected() -> socket.socket:
     """A connection to the one server for all processes of the tests, which is started when it is wanted first."""
     folder, _, owner = os.environ[FOLDER].rpartition(":")
-    place = Path(folder) / "processes"
+    place, until = Path(folder) / "processes", time.monotonic() + _ENOUGH
     with (Path(folder) / "processes.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not place.exists():
+        if (connection := _connection(place)) is None:
+            place.unlink(missing_ok=True)  # of one that is gone
             words = [sys.executable, "-m", "tests.process_server", str(place), owner]
             subprocess.run(["sh", "-c", '"$@" >/dev/null &', "sh", *words], cwd=ROOT, check=True)
-            until = time.monotonic() + _ENOUGH
-            while not place.exists():
-                assert time.monotonic() < until, "the process that makes copies did not start"
-                time.sleep(0.01)
+        while connection is None:
+            assert time.monotonic() < until, "the process that makes copies did not start"
+            time.sleep(0.01)
+            connection = _connection(place)
+    return connection
+
+
+def _connection(place: Path) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(str(place))
+    try:
+        connection.connect(str(place))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
     return connection
