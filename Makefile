@@ -68,12 +68,13 @@ types: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going --quiet docs docs/_build
 
+# Most modules of the packages are never imported; those that are, are compiled then.
 $(STAMP): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "fastglt needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@echo "Installing into $(VENV), once; this takes a few minutes …"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
 	@touch $@
 
 clean:

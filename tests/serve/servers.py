@@ -99,3 +99,15 @@ def wait_until(base: str, name: str, value: float) -> None:
     while metric(base, name) < value:
         assert time.monotonic() < end, f"{name} never reached {value}"
         time.sleep(0.01)
+
+
+def wait_until_refused(base: str) -> None:
+    """Until nobody listens there any more."""
+    end = time.monotonic() + ENOUGH
+    while True:
+        try:
+            connect(base).close()
+        except ConnectionRefusedError:
+            return
+        assert time.monotonic() < end, f"{base} still takes connections"
+        time.sleep(0.01)
