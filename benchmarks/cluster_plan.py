@@ -110,7 +110,8 @@ def train(graph: Path, parts: int, in_step: int, epochs: int) -> dict[str, Any]:
     from fastglt.system.seeds import own_random_state
     from fastglt.tasks.node_classification import NodeClassification
     from fastglt.training.hooks import Hooks
-    from fastglt.training.loop import Recipe, Training
+    from fastglt.training.loop import Training
+    from fastglt.training.recipe import Recipe
 
     use_machine(1)
     imported = current_memory()

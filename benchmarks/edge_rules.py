@@ -30,7 +30,8 @@ from fastglt.runs.experiment import Experiment
 from fastglt.system.seeds import derive
 from fastglt.tasks import NodeTask
 from fastglt.tickets.phases import Journal, run_phase
-from fastglt.training.loop import Recipe, Training, train
+from fastglt.training.loop import Training, train
+from fastglt.training.recipe import Recipe
 from fastglt.training.records import Snapshot
 
 RULES = {

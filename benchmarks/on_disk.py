@@ -90,7 +90,8 @@ def train(folder: Path, epochs: int) -> dict[str, Any]:
     from fastglt.system.seeds import own_random_state
     from fastglt.tasks.node_classification import NodeClassification
     from fastglt.training.hooks import Hooks
-    from fastglt.training.loop import Recipe, Training
+    from fastglt.training.loop import Training
+    from fastglt.training.recipe import Recipe
 
     use_machine(1)
     dataset = load(str(folder))

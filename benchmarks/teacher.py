@@ -28,8 +28,9 @@ from fastglt.methods.settings import with_defaults
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.tickets.phases import Journal, PhaseResult, run_phase, train_fixed
 from fastglt.training.distillation import Teacher
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs
+from fastglt.training.recipe import Recipe
 
 TICKETS: dict[str, dict[str, Any]] = {  # edges, weights, hidden units, method
     "dense": {},

@@ -11,7 +11,8 @@ from fastglt.methods import FixedMasks
 from fastglt.models import Backbone, build
 from fastglt.models.twins import StockNetwork, build_twin, shaped_like
 from fastglt.tasks import NodeClassification
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 from tests.models.references import randomise
 from tests.toy_data import CLASSES, FEATURES, toy_data
 

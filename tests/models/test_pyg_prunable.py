@@ -10,7 +10,8 @@ from fastglt import InputError, evaluate
 from fastglt.models import PyGNetwork
 from fastglt.models.pyg_checks import default_prunable
 from fastglt.tasks import NodeClassification
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 from tests.models.user_models import IN, OUT, Single
 from tests.toy_data import (
     USER_MODELS,

@@ -21,7 +21,8 @@ from fastglt.tasks.base import Step, Task
 from fastglt.training.checkpoint import pack, unpack
 from fastglt.training.distillation import Teacher
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 from tests.helpers import both_ways, randn, toy_task
 from tests.toy_data import QUICK, HandWritten, TakesData, seeded, toy_data
 

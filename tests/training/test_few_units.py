@@ -6,7 +6,8 @@ import torch
 from fastglt.masks import Mask, Masks, unflatten
 from fastglt.models import GCN, GIN, Backbone
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 from tests.helpers import toy_task
 
 HIDDEN, LEFT = 16, (3, 8, 9)

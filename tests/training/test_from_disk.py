@@ -13,7 +13,8 @@ from fastglt.models import build
 from fastglt.system import scratch
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 
 SOURCE = "synthetic:nodes=120,edges=500,features=12,classes=3"
 

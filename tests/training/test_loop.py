@@ -13,24 +13,9 @@ from fastglt.models import GAT, GCN
 from fastglt.system.seeds import derive
 from fastglt.tasks import Scores
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training, train
+from fastglt.training.loop import Training, train
 from tests.helpers import BUDGET, node_task, toy_task, train_loss, training_of
 from tests.training.trainings import some_masks
-
-
-class TestRecipe:
-    @pytest.mark.parametrize(
-        ("setting", "value", "rule"),
-        [
-            ("lr", 0.0, "lr must be positive"),
-            ("lr", float("nan"), "lr must be positive"),
-            ("weight_decay", -1.0, "weight_decay must not be negative"),
-            ("weight_decay", float("nan"), "weight_decay must not be negative"),
-        ],
-    )
-    def test_impossible_settings_are_refused(self, setting: str, value: float, rule: str) -> None:
-        with pytest.raises(InputError, match=rf"{rule} \(got {value}\)"):
-            Recipe(**{setting: value})  # type: ignore[arg-type]
 
 
 class TestBest:

@@ -19,7 +19,8 @@ from fastglt.models.base import Network
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks import Task
 from fastglt.tickets.ticket import Ticket
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from fastglt.models.gcn.network import GCN
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

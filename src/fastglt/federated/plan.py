@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastglt.errors import InputError, require, unknown_name
-from fastglt.training.loop import Recipe
+from fastglt.training.recipe import Recipe
 
 PARTS = ("metis", "random")
 AGREEMENTS = ("server", "vote", "union")

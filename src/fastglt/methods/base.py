@@ -26,7 +26,8 @@ from fastglt.models.base import Network
 from fastglt.models.units import Units
 from fastglt.tasks import Task
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 
 __all__ = [
     "STRUCTURES",

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastglt.errors import InputError, require, unknown_name
 from fastglt.graphs.partition import METIS
-from fastglt.training.loop import Recipe
+from fastglt.training.recipe import Recipe
 
 NODES = ("all", "unlabelled")
 DECAYS = ("whole", "density")

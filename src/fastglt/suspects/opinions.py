@@ -10,8 +10,9 @@ from fastglt.suspects.evidence import Numbers, Pairs
 from fastglt.system.seeds import own_random_state
 from fastglt.tasks.node_classification import NodeClassification
 from fastglt.training.hooks import Hooks
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
 from fastglt.training.outputs import network_outputs
+from fastglt.training.recipe import Recipe
 
 RECIPE = Recipe(lr=0.01, weight_decay=5e-4)
 WIDTH = 64

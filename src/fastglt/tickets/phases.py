@@ -13,8 +13,9 @@ from fastglt.models.base import Network
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Scores, Task
 from fastglt.training.distillation import Teacher
-from fastglt.training.loop import Recipe, Training, train
+from fastglt.training.loop import Training, train
 from fastglt.training.outputs import network_outputs
+from fastglt.training.recipe import Recipe
 from fastglt.training.records import EpochRecord, Snapshot
 
 # A ticket's opponents, by the phases that train them: the plain dense network, one taught as the ticket is, and a

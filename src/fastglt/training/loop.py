@@ -7,17 +7,16 @@ on bit for bit as if nothing had happened: every epoch draws its random numbers 
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fastglt.errors import InputError, require, unknown_name
+from fastglt.errors import InputError
 from fastglt.graphs.graph import Graph
-from fastglt.graphs.partition import METIS, PARTITIONS
 from fastglt.kernels import true_indices, zero_outside
 from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
@@ -26,61 +25,13 @@ from fastglt.models.units import Units
 from fastglt.system.process import keep_large_memory
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.base import Scores, Step, Task
-from fastglt.training.by_parts import ByParts
 from fastglt.training.distillation import Teacher
 from fastglt.training.hooks import Hooks
+from fastglt.training.recipe import Recipe
 from fastglt.training.records import EpochRecord, Snapshot
 
 if TYPE_CHECKING:
     from fastglt.methods.base import Method
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How weights are trained."""
-
-    lr: float = 0.001  # Adam's, for weights and soft masks alike
-    weight_decay: float = 5e-4  # of weights, not of soft masks
-    parts: int = 1  # of the graph, in steps of their own; 1: every step sees all of it
-    partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
-    parts_per_step: int = 1
-    shares: int = 1  # into which the parts of a step are divided: edges between shares do not count in it
-
-    def __post_init__(self) -> None:
-        require("be positive", lr=self.lr)
-        require("not be negative", weight_decay=self.weight_decay)
-        counts = {name: getattr(self, name) for name in ("parts", "parts_per_step", "shares")}
-        require("be a whole number", **counts)
-        require("be at least 1", **counts)
-        if self.partition not in PARTITIONS:
-            raise unknown_name("partition", self.partition, PARTITIONS)
-        if self.parts_per_step > self.parts:
-            raise InputError(f"parts_per_step must not exceed the {self.parts} parts (got {self.parts_per_step})")
-        if self.shares > self.parts_per_step:
-            rule = f"shares must not exceed the {self.parts_per_step} parts_per_step"
-            raise InputError(f"{rule} (got {self.shares}); each has a part at least")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Every choice as plain values; what parts are about only where there are several, so that keys stay."""
-        usual = {field.name: field.default for field in fields(self)}
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name in ("lr", "weight_decay") or (self.parts > 1 and value != usual[name])
-        }
-
-    def by_parts(self, task: Task) -> ByParts | None:
-        """How epochs are made of parts of a task's graph; None: they are not."""
-        if self.parts == 1:
-            return None
-        return ByParts(
-            task,
-            parts=self.parts,
-            kind=self.partition,
-            parts_per_step=self.parts_per_step,
-            shares=self.shares,
-        )
 
 
 class Training:

@@ -12,6 +12,7 @@ def test_tables_and_figures_are_listed_with_what_they_need(cli: Cli, tmp_path: P
     assert all(row["taken"] == ["digits"] and not row["recorded"] for row in rows)
     told = cli("reproduce", "list", "--data-root", tmp_path).out
     assert "About cora (cora not at hand); takes digits. 80 tickets, 0 recorded; " in told
+    assert "\\n" not in told
 
 
 def test_what_nobody_printed_is_refused(cli: Cli) -> None:

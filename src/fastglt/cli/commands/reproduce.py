@@ -136,7 +136,8 @@ def _list(scope: "Scope", *, as_json: bool) -> None:
         typer.echo(json.dumps(rows))
         return
     for row in rows:
-        say(f"{row['id']}: {row['about']}. {_needs(row)} {_takes(row)}\n")
+        say(f"{row['id']}: {row['about']}. {_needs(row)} {_takes(row)}")
+        typer.echo()
     say("--quick, --full, --seeds, --graphs and --models change what is counted; --dry-run measures it", err=True)
 
 

@@ -11,7 +11,8 @@ from fastglt.errors import require
 from fastglt.methods.base import Method, cut_smallest, train_soft_masks
 from fastglt.methods.parts.schedules import RoundSchedule
 from fastglt.system.seeds import derive, uniform
-from fastglt.training.loop import Recipe, Training
+from fastglt.training.loop import Training
+from fastglt.training.recipe import Recipe
 
 MASK, TRAIN = "mask", "train"
 _NOISE = 1e-5  # tells masks apart that nothing has moved
