@@ -6,8 +6,6 @@ EXTRAS ?= dev
 VENV := $(if $(filter constraints.txt,$(CONSTRAINTS)),.venv,.venv-$(basename $(notdir $(CONSTRAINTS))))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# One process more than there are cores: some wait for time to pass, or for another one that compiles the same loops.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
 
 .PHONY: help demo test coverage federated federated-tests fuzz kills lint style types tests docs clean
 
@@ -39,10 +37,10 @@ test: $(if $(filter constraints.txt,$(CONSTRAINTS)),style,$(STAMP))
 	+$(MAKE) --no-print-directory --jobs 2 $(if $(filter constraints.txt,$(CONSTRAINTS)),types) tests
 
 tests: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 coverage: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --cov=src/fastglt --cov-report=term
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal --cov=src/fastglt --cov-report=term
 
 # Flower holds other packages back, so it has an environment and constraints of its own.
 federated:

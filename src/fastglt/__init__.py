@@ -120,6 +120,8 @@ __all__ = [  # loaded on first use, so that `fastglt --help` need not wait for t
 
 
 def __getattr__(name: str) -> Any:
+    if name == "data":  # a folder that people use by its name: fastglt.data.load(…)
+        return importlib.import_module("fastglt.data")
     if name not in _HOME:
         raise AttributeError(f"module 'fastglt' has no attribute '{name}'")
     return getattr(importlib.import_module(f"fastglt.{_HOME[name]}"), name)
