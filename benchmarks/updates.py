@@ -34,13 +34,11 @@ from fastglt.tickets.change import Change
 from fastglt.tickets.find import find
 from fastglt.tickets.networks import named_network
 from fastglt.tickets.ticket import Ticket
-from fastglt.tickets.update import update
+from fastglt.tickets.update import EPOCHS, update
 
 FIRST, STEP, UPDATES = 0.80, 0.02, 10
-SETTINGS: dict[str, dict[str, Any]] = {  # budgets that fit: Physics has the usual one, ogbn-arxiv half of it
-    "coauthor-physics": {"budget": Budget(lr=0.01), "epochs": 10},
-    "ogbn-arxiv": {"budget": Budget(oneshot_epochs=20, denoise_epochs=180, interval=20, lr=0.01), "epochs": 3},
-}
+DATASETS = ("coauthor-physics", "ogbn-arxiv")
+BUDGET = Budget(lr=0.01)  # the usual one for a search, 430 epochs; an update has its usual number of epochs too
 TARGETS = Targets(graph_sparsity=0.3, weight_sparsity=0.9)
 
 
@@ -90,19 +88,19 @@ def drawn(task: NodeClassification, seed: int) -> Tensor:
     return torch.cat([order[first[order]], order[~first[order]]])
 
 
-def search(task: NodeClassification, budget: Budget, seed: int) -> tuple[Ticket, float]:
+def search(task: NodeClassification, seed: int) -> tuple[Ticket, float]:
     """A ticket, and the processor seconds that its search took."""
-    method = make("forest", targets=TARGETS, budget=budget)
+    method = make("forest", targets=TARGETS, budget=BUDGET)
     network = named_network("gcn", task, hidden=64, seed=seed)
     began = time.process_time()
     found = find(network, task, method, seed=seed, isolated=False, dense=False).ticket
     return found, time.process_time() - began
 
 
-def step(growth: Growth, number: int, tickets: dict[str, Ticket], epochs: int) -> Any:
+def step(growth: Growth, number: int, tickets: dict[str, Ticket]) -> Any:
     """One update of both chains; the seconds of preparing graphs count for nobody."""
     made, row = {}, {}
-    for name, length in (("updated", epochs), ("stays", 0)):
+    for name, length in (("updated", EPOCHS), ("stays", 0)):
         before, after = growth.task(number - 1), growth.task(number)
         nodes = torch.arange(after.graph.num_nodes)
         nodes = torch.where(nodes < before.graph.num_nodes, nodes, -1)
@@ -119,10 +117,10 @@ def step(growth: Growth, number: int, tickets: dict[str, Ticket], epochs: int) -
     return made, row
 
 
-def fresh(growth: Growth, number: int, budget: Budget, seed: int) -> tuple[Ticket, dict[str, Any]]:
+def fresh(growth: Growth, number: int, seed: int) -> tuple[Ticket, dict[str, Any]]:
     """A search on the graph after so many updates."""
     task = growth.task(number)
-    ticket, seconds = search(task, budget, seed)
+    ticket, seconds = search(task, seed)
     scores = {f"fresh_{part}": ticket.scores[f"search_{part}"] for part in ("val", "test")}
     sizes = {"nodes": task.graph.num_nodes, "edges": task.graph.num_edges, "kept": ticket.masks.edges.count}
     return ticket, {"fresh_seconds": seconds, **scores, **sizes}
@@ -131,7 +129,7 @@ def fresh(growth: Growth, number: int, budget: Budget, seed: int) -> tuple[Ticke
 def run(dataset: str, seed: int, out: Path, work: Path, *, searches: bool) -> None:
     """All that is not there yet of one dataset: the updates, then the searches, the last one first."""
     known: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-    growth, settings, key = Growth(dataset, seed), SETTINGS[dataset], f"{dataset}, seed {seed}"
+    growth, key = Growth(dataset, seed), f"{dataset}, seed {seed}"
     rows = known.setdefault(key, {})
 
     def keep(number: int, found: dict[str, Any]) -> None:
@@ -147,16 +145,16 @@ def run(dataset: str, seed: int, out: Path, work: Path, *, searches: bool) -> No
             tickets = {name: Ticket.load(file) for name, file in files.items()}
             continue
         if number == 0:
-            ticket, found = fresh(growth, 0, settings["budget"], seed)
+            ticket, found = fresh(growth, 0, seed)
             tickets = {"updated": ticket, "stays": ticket}
         else:
-            tickets, found = step(growth, number, tickets, settings["epochs"])
+            tickets, found = step(growth, number, tickets)
         for name, file in files.items():
             tickets[name].save(file)
         keep(number, found)
     for number in sorted(range(1, UPDATES + 1) if searches else (), key=lambda number: (number % 5, -number)):
         if "fresh_seconds" not in rows[str(number)]:
-            keep(number, fresh(growth, number, settings["budget"], seed)[1])
+            keep(number, fresh(growth, number, seed)[1])
 
 
 def tell(out: Path) -> None:
@@ -181,7 +179,7 @@ def tell(out: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--datasets", nargs="+", default=DATASETS, choices=DATASETS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("docs/results/updates.json"))
     parser.add_argument("--work", type=Path, default=Path("runs/updates"), help="where tickets are kept on the way")
