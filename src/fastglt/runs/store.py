@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,6 +124,13 @@ class Store:
                 raise damaged(self.path, "rows are lost, or twice there")
         return rows
 
+    def add_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows that another store has, as `rows` gives them but for their ids; all of them, or none."""
+        with self._open() as file, transaction(file):
+            upgrade(file)
+            for row in rows:
+                _insert(file, {**row, **{part: json.dumps(row[part]) for part in PARTS}})
+
     def _read(self, found: tuple[Any, ...]) -> Row:
         *values, digest = found
         try:
@@ -137,9 +144,7 @@ class Store:
             there = file.execute(same, (entry.key, entry.folder)).fetchone()
             if not (unless_there and there):
                 upgrade(file)
-                row = _row(entry)
-                insert = f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})"
-                seal_row(file, file.execute(insert, tuple(row.values())).lastrowid)
+                _insert(file, _row(entry))
 
     @contextlib.contextmanager
     def _open(self, to: str = "write") -> Iterator[sqlite3.Connection]:
@@ -191,6 +196,12 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _insert(file: sqlite3.Connection, row: Row) -> None:
+    """Write a row and its digest, within a transaction."""
+    insert = f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})"
+    seal_row(file, file.execute(insert, tuple(row.values())).lastrowid)
 
 
 def _row(entry: Entry) -> Row:

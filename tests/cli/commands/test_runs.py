@@ -291,3 +291,31 @@ def test_a_finished_run_whose_ticket_is_gone_is_not_printed_again(find: Cli, tmp
     (tmp_path / "run" / "metrics.json").unlink()
     assert find("--quiet", "--out", tmp_path / "run").code == 0
     assert ticket.read_bytes() == content
+
+
+def test_runs_of_another_machine_are_added_and_listed(cli: Cli, store: Path, tmp_path: Path) -> None:
+    fill(store)
+    file, elsewhere = tmp_path / "runs.jsonl", str(tmp_path / "elsewhere.sqlite")
+    assert cli("runs", "--dataset", "cora", "--share", str(file)).out == ""
+    taken = cli("runs", "--take", str(file), "--store", elsewhere)
+    assert (taken.code, taken.out.split()[:2]) == (0, ["3", "runs"])
+    assert len(json.loads(cli("runs", "--json", "--store", elsewhere).out)) == 3
+    assert "0 runs" in (again := cli("runs", "--take", str(file), "--store", elsewhere).out)
+    assert "3 were there already" in " ".join(again.split())
+
+
+def test_a_comparison_takes_what_another_machine_has_trained(cli: Cli, store: Path, tmp_path: Path) -> None:
+    command = ("compare", "--dataset", TINY, "--methods", "random", "--seeds", "0", "--hidden", "4", "--quiet")
+    short = ("--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--jobs", "1", "--json")
+    first = json.loads(cli(*command, *short, "--out", str(tmp_path / "a")).out)
+    cli("runs", "--share", str(tmp_path / "runs.jsonl"))
+    other = ("--store", str(tmp_path / "other.sqlite"))
+    cli("runs", "--take", str(tmp_path / "runs.jsonl"), *other)
+    planned = cli(*command, *short[:-1], "--out", str(tmp_path / "b"), *other, "--dry-run")
+    assert "0 finished in their folders, 2 reused from the store" in planned.out
+    again = json.loads(cli(*command, *short, "--out", str(tmp_path / "b"), *other).out)
+    (trained,), (taken,) = (document["cells"][0].pop("runs") for document in (first, again))
+    assert {**taken, "folder": None} == {**trained, "folder": None}
+    assert {**again, "out": None} == {**first, "out": None}
+    assert list((tmp_path / "a").rglob("ticket.safetensors"))
+    assert not list((tmp_path / "b").rglob("ticket.safetensors"))

@@ -20,7 +20,8 @@ from fastglt.system.terminal import safe
 EXAMPLES = (
     "Examples: [bold]fastglt runs --dataset cora --kind ticket --seed 0-4[/] · "
     "[bold]fastglt runs 17[/] (one run whole) · "
-    "[bold]fastglt runs --method fastglt,ugs --since 2026-01-31 --csv runs.csv[/]"
+    "[bold]fastglt runs --method fastglt,ugs --since 2026-01-31 --csv runs.csv[/] · "
+    "[bold]fastglt runs --take other-machine.sqlite[/]"
 )
 Row = Mapping[str, Any]
 _FILTERS, _OUTPUT = "Which runs (all that is given must hold)", "How to print them"
@@ -52,6 +53,13 @@ def runs(
         bool,
         typer.Option("--json", help="All that match, whole, as one JSON document.", rich_help_panel=_OUTPUT),
     ] = False,
+    share: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for all that match, a line each, without places on this machine: for --take elsewhere.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
     wide: arguments.Wide = False,
     check: Annotated[
         bool,
@@ -65,6 +73,13 @@ def runs(
             "--repair", help="Keep what is whole in a new store, the old one beside it.", rich_help_panel=_STORE
         ),
     ] = False,
+    take: Annotated[
+        Path | None,
+        typer.Option(
+            help="Add runs that were recorded elsewhere: another store, or a file of --share.",
+            rich_help_panel=_STORE,
+        ),
+    ] = None,
     store: arguments.Store = arguments.STORE,
 ) -> None:
     """List the runs that find, compare and the other commands have recorded, the newest last.
@@ -78,6 +93,9 @@ def runs(
 
         check_store(store, repairs=repair, as_json=json_output)
         return
+    if take is not None:
+        _take(take, store)
+        return
     names = {"dataset": dataset, "model": model, "method": method, "kind": kind, "command": command}
     wanted: dict[str, list[Any]] = {"id": [number]} if number is not None else {}
     wanted |= {} if seed is None else {"seed": read_seeds(seed)}
@@ -89,13 +107,27 @@ def runs(
         raise InputError(f"the id must be that of a run in '{store}' (got {number}); `fastglt runs` lists them")
     if csv is not None:
         _write_csv(csv, found)
+    if share is not None:
+        from fastglt.runs.store_exchange import share as write_shared
+
+        write_shared(found, share)
     if json_output:
         typer.echo(json.dumps(found if number is None else next(iter(found), None)))
     elif number is not None and found:
         _print_whole(found[0])
-    elif csv is None and found:
+    elif csv is None and share is None and found:
         _print(found[-limit:])
-    _say(found, everything, wanted, store, shown=len(found) if json_output or csv else limit or len(found))
+    whole = json_output or csv is not None or share is not None
+    _say(found, everything, wanted, store, shown=len(found) if whole else limit or len(found))
+
+
+def _take(path: Path, store: Path) -> None:
+    """Add runs from elsewhere, and say how many."""
+    from fastglt.runs.store import Store
+    from fastglt.runs.store_exchange import take
+
+    added, known = take(path, Store(store))
+    say(f"{added} runs of '{path}' were added to '{store}'" + f"; {known} were there already" * bool(known))
 
 
 def _read(path: Path) -> list[Row]:
