@@ -14,6 +14,7 @@ from fastglt.models import PyGNetwork, make
 from fastglt.models.decoders import make_decoder
 from fastglt.models.links import LinkNetwork
 from fastglt.models.strips import InStrips, runs_in_strips
+from fastglt.system import scratch
 from tests.helpers import randn, sparse_features
 from tests.toy_data import HandWritten, seeded
 
@@ -56,6 +57,28 @@ def test_strips_equal_the_whole_graph(name: str, options: dict[str, Any], direct
             wanted = network(x, whole if mask is None else pruned, given, nodes)
             found = InStrips(network)(x, Strips(whole, mask, entries=40), score, nodes)
             torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "options"), BACKBONES)
+@pytest.mark.parametrize("directed", [False, True])
+def test_what_nodes_send_may_be_in_a_file(
+    name: str, options: dict[str, Any], directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A strip then takes the rows of its own senders, a few bytes of the file at a time; no bit changes."""
+    whole, x, soft = graph(directed=directed), Features(randn(60, 12)), randn(150, seed=2)
+    network = make(name, in_channels=12, hidden=8, out_channels=4, seed=0, **options).eval()
+    strips, score = Strips(whole, kept_edges(whole), entries=40), soft[: whole.num_edges]
+    with torch.no_grad():
+        wanted = InStrips(network)(x, strips, score, None)
+        monkeypatch.setattr(scratch, "MAPPED", 100)
+        monkeypatch.setattr(Strips, "table", in_a_file)
+        assert torch.equal(InStrips(network)(x, strips, score, None), wanted)
+
+
+def in_a_file(strips: Strips, like: Tensor, rows: int) -> Tensor:
+    table = scratch.scratch_table((rows, *like.shape[1:]), like.dtype, large=1)
+    assert scratch.in_file(table)
+    return table
 
 
 def test_strips_of_sparse_features_and_pairs() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fastglt.errors import InputError, MachineError
+from fastglt.runs import ray_engine
 from fastglt.runs.local import LocalEngine
 from fastglt.runs.ray_cluster import connect
 from fastglt.runs.ray_engine import TRIES, RayEngine
@@ -97,6 +98,27 @@ def test_ray_gives_what_local_processes_give_and_survives_lost_workers(
     engine.stop = True
     with pytest.raises(KeyboardInterrupt, match="0 of 2 runs"):
         list(engine.run(runs))
+
+
+@needs_ray
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+@pytest.mark.usefixtures("ray_workers")
+def test_the_process_that_runs_ask_whether_to_stop_may_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = ray_engine._Cluster.submit
+
+    def submit_and_kill(cluster: Any, *given: Any) -> None:
+        import ray
+
+        submit(cluster, *given)
+        ray.kill(cluster._stop, no_restart=False)
+
+    monkeypatch.setattr(ray_engine._Cluster, "submit", submit_and_kill)
+    runs = runs_of(tmp_path / "out", *(experiment("random", seed) for seed in range(2)))
+    outcomes = list(engine_of(RayEngine, tmp_path).run(runs))
+    assert all(outcome.metrics is not None for outcome in outcomes)
+    assert len(outcomes) == len(scores(tmp_path / "store.sqlite")) == 4
 
 
 @needs_ray

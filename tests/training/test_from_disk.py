@@ -12,6 +12,7 @@ from fastglt.graphs.strips import Strips
 from fastglt.models import build
 from fastglt.system import scratch
 from fastglt.tasks.node_classification import NodeClassification
+from fastglt.training import by_parts
 from fastglt.training.hooks import Hooks
 from fastglt.training.loop import Training
 from fastglt.training.recipe import Recipe
@@ -23,7 +24,7 @@ def trained(task: NodeClassification, partition: str) -> Training:
     shape = {"in_channels": 12, "hidden": 8, "out_channels": 3, "dropout": 0.5, "seed": 0}
     recipe = Recipe(lr=0.01, parts=5, partition=partition, parts_per_step=2)
     training = Training(build({"name": "gcn", **shape}), task, recipe, seed=0)
-    training.begin_stage("soft", soft_edges=True)
+    training.begin_stage("soft", soft_edges=True, l1=(1e-3, 0.0))
     for _ in range(3):
         training.run_epoch(Hooks())
     return training
@@ -36,6 +37,8 @@ def test_a_graph_on_disk_is_trained_as_in_memory(
     """Rows from files, hidden rows in a file, strips of a few messages, pages given back all the time."""
     monkeypatch.setattr(opening, "LARGE", 1)
     monkeypatch.setattr(scratch, "LARGE", 1)
+    monkeypatch.setattr(scratch, "MAPPED", 100)
+    monkeypatch.setattr(by_parts, "_EDGES", 30)
     defaults = Strips.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "entries", 64)

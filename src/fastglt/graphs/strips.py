@@ -9,7 +9,7 @@ from torch import Tensor
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import CSR, true_indices
-from fastglt.system.scratch import release_scratch, scratch_table
+from fastglt.system.scratch import in_file, release_scratch, scratch_table, take_rows
 
 ENTRIES = 1 << 19  # messages of a strip
 
@@ -74,8 +74,22 @@ class Strips:
             receivers=receivers,
             receiver_columns=receivers,
         )
-        found.__dict__["scale"] = self._scale  # of all nodes, found once
-        return found
+        return self._scaled(found)
+
+    def heard(self, sent: tuple[Tensor, ...], hop: Hop) -> tuple[tuple[Tensor, ...], Hop]:
+        """What a hop's receivers hear, and the hop for it: of tables in files the rows of its senders alone."""
+        if hop.receivers is None or not any(in_file(table) for table in sent):
+            return sent, hop
+        senders, places = hop.csr.indices.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        senders = senders.long()
+        csr = CSR(indptr=hop.csr.indptr, indices=places.int(), num_columns=len(senders))
+        own = torch.searchsorted(senders, hop.receivers)  # a node hears itself too
+        found = replace(hop, csr=csr, senders=senders, receiver_columns=own)
+        return tuple(take_rows(table, senders) for table in sent), self._scaled(found)
+
+    def _scaled(self, hop: Hop) -> Hop:
+        hop.__dict__["scale"] = self._scale  # of all nodes, found once
+        return hop
 
     def _masked(self, start: int, stop: int) -> tuple[CSR, Tensor]:
         csr = self._whole.csr.strip(start, stop)

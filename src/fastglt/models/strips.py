@@ -107,7 +107,8 @@ def _received(
     found: Tensor | None = None
     for start, stop in bounds:
         here = slice(start - bounds[0][0], stop - bounds[0][0])
-        part = layer.receive(sent, tuple(table[here] for table in made), strips.hop(start, stop), soft_edge_mask)
+        heard, hop = strips.heard(sent, strips.hop(start, stop))
+        part = layer.receive(heard, tuple(table[here] for table in made), hop, soft_edge_mask)
         if len(bounds) == 1:
             return part
         found = strips.table(part, _size(bounds)) if found is None else found

@@ -9,6 +9,7 @@ Needs the extra `fastglt[ray]`.
 
 import contextlib
 import functools
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -137,8 +138,7 @@ class _Cluster:
         import ray
 
         self.running: dict[Any, _Attempt] = {}
-        self._asked = False
-        self._stop = ray.remote(num_cpus=0)(_Stop).remote()
+        self._stop = ray.remote(num_cpus=0, max_restarts=-1)(_Stop).remote()
         self._task = ray.remote(max_retries=0)(_perform)
 
     def submit(self, attempt: _Attempt, job_settings: dict[str, Any]) -> None:
@@ -169,10 +169,8 @@ class _Cluster:
                 yield attempt, error
 
     def ask_to_stop(self) -> None:
-        """Let every run stop after its epoch."""
-        if not self._asked:
-            self._asked = True
-            self._stop.ask.remote()
+        """Let every run stop after its epoch; said again and again, as an actor that was lost has forgotten it."""
+        self._stop.ask.remote()
 
     def end(self) -> None:
         """End what is still under way, and the actor."""
@@ -201,9 +199,19 @@ class _Stop:
 
 def _perform(job: dict[str, Any], sent: dict[str, bytes], stop: Any) -> dict[str, Any]:
     """The task itself, on a worker."""
+    return perform(job, sent, lambda: _wait_for(stop))
+
+
+def _wait_for(stop: Any) -> None:
+    """Until runs are to stop, or who knows it is gone for good; one whose worker was lost is begun again by Ray."""
     import ray
 
-    return perform(job, sent, lambda: ray.get(stop.asked.remote()))
+    while True:
+        try:
+            ray.get(stop.asked.remote())
+            return
+        except ray.exceptions.ActorUnavailableError:
+            time.sleep(_LOOK_EVERY)
 
 
 def ray_at(address: str | None) -> MakeEngine:

@@ -4,6 +4,7 @@ import mmap
 import os
 import tempfile
 import weakref
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LARGE = 1 << 29  # bytes from which on a table is not held in memory
-_open: "weakref.WeakSet[mmap.mmap]" = weakref.WeakSet()
+MAPPED = 1 << 28  # bytes of a file that are mapped at a time where rows are taken from all over it
+_open: "weakref.WeakValueDictionary[int, mmap.mmap]" = weakref.WeakValueDictionary()  # by where they begin
 
 
 def scratch_folder() -> Path:
@@ -41,11 +43,34 @@ def scratch_table(shape: tuple[int, ...], dtype: "torch.dtype", *, large: int | 
         with tempfile.TemporaryFile(dir=folder) as file:  # the map keeps it until the table is gone
             os.posix_fallocate(file.fileno(), 0, size)
             mapped = mmap.mmap(file.fileno(), size)
-    _open.add(mapped)
-    return torch.frombuffer(mapped, dtype=dtype).view(shape)
+    table = torch.frombuffer(mapped, dtype=dtype).view(shape)
+    _open[table.data_ptr()] = mapped
+    return table
+
+
+def in_file(table: "Tensor") -> bool:
+    """Whether a table is one in a file."""
+    return table.data_ptr() in _open
+
+
+def take_rows(table: "Tensor", rows: "Tensor") -> "Tensor":
+    """Some rows of a table, given in ascending order; of one in a file few pages are mapped at a time.
+
+    The system maps the pages around each one that is read: a few rows from everywhere are soon all of the file.
+    """
+    if not in_file(table):
+        return table.index_select(0, rows)
+    import torch
+
+    found, some = table.new_empty((len(rows), *table.shape[1:])), max(1, MAPPED // max(1, table[0].nbytes))
+    ends = torch.searchsorted(rows, torch.arange(some, len(table) + some, some, device=rows.device)).tolist()
+    for start, stop in pairwise([0, *ends]):
+        torch.index_select(table, 0, rows[start:stop], out=found[start:stop])
+        release_scratch()
+    return found
 
 
 def release_scratch() -> None:
     """Give back the memory of such tables' pages; they are in their files, and read again when they are needed."""
-    for mapped in _open:
+    for mapped in _open.values():
         mapped.madvise(mmap.MADV_DONTNEED)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from fastglt.training.hooks import Hooks
     from fastglt.training.loop import Training
 
+_EDGES = 1 << 24  # that are looked at before their pages are given back
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Share:
@@ -85,9 +87,12 @@ class ByParts:
         share = torch.empty(self._task.graph.num_nodes, dtype=torch.int32)
         for number, (_, nodes) in enumerate(group for step in steps for group in step):
             share[nodes] = number
-        source, target = self._task.graph.edges
-        share = share.to(source.device)
-        return share.index_select(0, source) == share.index_select(0, target)
+        graph, pieces = self._task.graph, list[Tensor]()
+        share = share.to(graph.edges.device)
+        for source, target in (some.unbind() for some in torch.split(graph.edges, _EDGES, dim=1)):
+            pieces.append(share.index_select(0, source) == share.index_select(0, target))
+            graph.release()
+        return torch.cat(pieces)
 
     def _compute(self, training: "Training", part: Part, key: tuple[int, ...], seed: int) -> Share | None:
         """Gradients of one share, left where the optimiser looks for them; None where there is nothing to learn."""

@@ -1,7 +1,9 @@
 """A prepared graph is the graph it was made of, whatever the source; a kill and a flaw leave nothing half."""
 
 import json
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,32 @@ def test_damage_is_one_clear_line_each(graph: Path) -> None:
         load(str(graph))
     with pytest.raises(InputError, match="no such folder; fastglt data prepare"):
         load(str(graph.with_name("other.fgr")))
+
+
+def test_what_was_changed_in_a_large_graph_is_found_when_it_is_opened(
+    graph: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that were written after the manifest are compared with their checksums: once, if they are right."""
+    monkeypatch.setattr(opening, "_CHEAP", 0)
+    compared, verify = list[list[str]](), Arrays.verify
+
+    def noted(arrays: Arrays, names: Iterable[str] | None = None) -> None:
+        compared.append(list(names or []))
+        verify(arrays, names)
+
+    monkeypatch.setattr(Arrays, "verify", noted)
+    made, later = (graph / "manifest.json").stat().st_mtime_ns, time.time_ns() + 10**9
+    load(str(graph))
+    os.utime(graph / "y.npy", ns=(later, later))  # as of a copy
+    load(str(graph))
+    load(str(graph))
+    assert compared == [[], ["y"], []]
+    os.utime(graph / "manifest.json", ns=(made, made))
+    content = (graph / "y.npy").read_bytes()
+    (graph / "y.npy").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(graph / "y.npy", ns=(later, later))
+    with pytest.raises(InputError, match=r"damaged \(y.npy is not what its checksum says\); prepare it again"):
+        load(str(graph))
 
 
 def test_bad_input(graph: Path, tmp_path: Path) -> None:

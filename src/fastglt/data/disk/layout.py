@@ -1,15 +1,18 @@
 """The folder of a prepared graph: plain ``.npy`` arrays, and a manifest that says what they are.
 
 The manifest is written last, into a folder that has another name until then: where there is one of a known version,
-the graph is whole. Sizes of files are compared whenever a folder is opened, checksums when somebody asks.
+the graph is whole. Sizes and times of files are compared whenever a folder is opened, checksums of files that were
+written after the manifest, and of all when somebody asks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import mmap
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,13 +132,25 @@ class Arrays:
         """An array, if there is one of that name."""
         return self[name] if name in self.manifest.arrays else None
 
-    def verify(self) -> None:
-        """Compare every file with its checksum."""
-        for name, entry in self.manifest.arrays.items():
-            path = file_of(self.folder, name)
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Compare files with their checksums: all of them, or some."""
+        for name in self.manifest.arrays if names is None else names:
+            entry, path = self.manifest.arrays[name], file_of(self.folder, name)
             with disk_errors(path, "read"), path.open("rb") as content:
                 if hashlib.file_digest(content, "sha256").hexdigest() != entry["sha256"]:
                     raise _damaged(self.folder, f"{path.name} is not what its checksum says")
+
+    def verify_changed(self) -> None:
+        """Compare files that were written after the manifest, which is the last to be; the right ones only once."""
+        manifest = self.folder / MANIFEST
+        with disk_errors(self.folder, "read"):
+            written = {name: file_of(self.folder, name).stat().st_mtime_ns for name in self.manifest.arrays}
+            last = manifest.stat().st_mtime_ns
+        changed = [name for name, when in written.items() if when > last]
+        self.verify(changed)
+        if changed:
+            with contextlib.suppress(OSError):  # in a folder that is only read they are compared every time
+                os.utime(manifest, ns=(max(written.values()),) * 2)
 
     @property
     def size(self) -> int:

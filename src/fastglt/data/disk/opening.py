@@ -42,7 +42,7 @@ class Compressed:
 
 
 def load_prepared(path: Path, *, split_seed: int, directed: bool) -> Dataset:
-    """The graph in a folder; sizes are checked, and checksums too where that takes no time."""
+    """The graph in a folder; sizes are checked, and checksums of what was changed, or of all if it is small."""
     manifest = Manifest.read(path)
     if directed and not manifest.directed:
         rule = f"{path}: directed is decided when a graph is prepared"
@@ -50,6 +50,8 @@ def load_prepared(path: Path, *, split_seed: int, directed: bool) -> Dataset:
     arrays = Arrays(path, manifest)
     if arrays.size <= _CHEAP:
         arrays.verify()
+    else:
+        arrays.verify_changed()
     y, large = arrays["y"], manifest.edges >= LARGE and not any(name in arrays for name in WEIGHTS)
     masks = SplitMasks(*(arrays[name] for name in MASKS)) if manifest.split == GIVEN else None
     parts = Parts(
