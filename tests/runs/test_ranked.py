@@ -83,7 +83,7 @@ class TestAlone:
         assert world().from_first({"x": numbers}, {"a": 1})[1] == {"a": 1}
         assert world().report(7) == {
             "processes": 1,
-            "bytes_per_epoch": {"gradients": [0], "edges": [0], "rows": [0]},
+            "bytes_per_epoch": {"gradients": [0], "edges": [0], "rows": [0], "masks": [0]},
             "peak_bytes": [7],
         }
 

@@ -21,6 +21,7 @@ from fastglt.methods.base import (
     draw_smallest,
     get_masks,
     set_masks,
+    swap_edges,
     train_soft_masks,
     train_sparse,
 )
@@ -119,9 +120,10 @@ class FastGLT(Method):
         if (chosen := self.choose_forest(training, interval=interval)) is not None:
             edges = chosen
         elif any(edge_swap) and training.soft_edge_mask is not None:
-            strength = training.soft_edge_mask.detach()
-            potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
-            before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
+            strength, some = training.soft_edge_mask.detach(), training.ranges.mine
+            potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph, some)
+            given = {"strength": strength, "potential": potential}
+            before, edges = edges, swap_edges(training, edges, edge_swap, **given, seed=seed)
             _start_at_mean(training.soft_edge_mask, regrown=edges & ~before, kept=before)
         grown = None
         if training.units is not None:

@@ -70,6 +70,7 @@ class ByParts:
                         averages.note(place, share.weight, share.loss)
                         sums.add_edges(share.edges, share.gradient, share.weight)
             self._task.graph.release()
+            sums.hand_over()
             weight, loss = averages.finish()
             if weight == 0:  # nothing to learn from in these parts
                 continue
@@ -77,15 +78,16 @@ class ByParts:
             sums.add_step(training, weight, loss)
             training.update(hooks, summed=False, ends_epoch=False)
         ranks.world().epochs += 1
-        pulled = self._seen(steps) if training.l1[0] > 0 and training.soft_edge_mask is not None else None
+        pulls = training.l1[0] > 0 and training.soft_edge_mask is not None
+        pulled = self._seen(steps, training.ranges.mine) if pulls else None
         return sums.finish(training, hooks, pulled)
 
-    def _seen(self, steps: list[list[Group]]) -> Tensor:
-        """Which edges are in a share of some step: nothing speaks for the others, so nothing pulls them either."""
+    def _seen(self, steps: list[list[Group]], own: slice) -> Tensor:
+        """Which of some edges are in a share of some step: nothing speaks for others, so nothing pulls them."""
         share = torch.empty(self._task.graph.num_nodes, dtype=torch.int32)
         for number, (_, nodes) in enumerate(group for step in steps for group in step):
             share[nodes] = number
-        source, target = self._task.graph.edges
+        source, target = self._task.graph.edges[:, own]
         share = share.to(source.device)
         return share.index_select(0, source) == share.index_select(0, target)
 

@@ -14,6 +14,8 @@ from fastglt.kernels import extremes
 from fastglt.methods.parts.schedules import Swap
 from fastglt.system.seeds import permutation
 
+NOT_TO_SWAP_BY = "strengths and gradients to swap by must be numbers (got NaN); try a lower learning rate"
+
 
 def lowest(strengths: Tensor, count: int, seed: int) -> Tensor:
     """A boolean vector of the `count` smallest strengths; ties fall in a seeded random order.
@@ -53,6 +55,7 @@ def _settle(values: Any, count: int, seed: int) -> Any:
 
 _AT_A_TIME = 2**18  # edges
 _SAMPLED = 2**16  # values of many
+_ALL = slice(None)
 
 
 def _near(values: Any, count: int, side: int) -> Any:
@@ -120,9 +123,7 @@ def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, se
     if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # guesses that were too strict
         found = extremes(kept, strength, potential, math.inf, -math.inf)
         if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # NaN is neither weak nor promising
-            raise InputError(
-                "strengths and gradients to swap by must be numbers (got NaN); try a lower learning rate"
-            )
+            raise InputError(NOT_TO_SWAP_BY)
     sizes, promises = np.abs(strength.numpy()[found[0]]), -potential.numpy()[found[1]]
     if swap.drop:
         after[found[0][_settle(sizes, swap.drop, seed)]] = False
@@ -131,18 +132,18 @@ def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, se
     return torch.from_numpy(after)
 
 
-def edge_degree(full: Graph, pruned: Graph) -> Tensor:
-    """(|N(i)| + |N(j)|) / 2 on the pruned graph, for every edge of the full one."""
-    return pruned.degree[full.edges].sum(0) / 2
+def edge_degree(full: Graph, pruned: Graph, some: slice = _ALL) -> Tensor:
+    """(|N(i)| + |N(j)|) / 2 on the pruned graph, for every edge of the full one, or for some."""
+    return pruned.degree[full.edges[:, some]].sum(0) / 2
 
 
-def edge_similarity(full: Graph, pruned: Graph) -> Tensor:
+def edge_similarity(full: Graph, pruned: Graph, some: slice = _ALL) -> Tensor:
     """The paper's S_ij on the pruned graph: the product of both ends' mean neighbour degree^-1/2.
 
     It is large where degrees are low. A node without neighbours counts as 1, the largest value a mean
     can have, so that it comes first as it does under `edge_degree`.
     """
-    return _neighbour_mean(pruned)[full.edges].prod(0)
+    return _neighbour_mean(pruned)[full.edges[:, some]].prod(0)
 
 
 def edge_peripherality(graph: Graph) -> Tensor:
@@ -188,6 +189,6 @@ def _neighbour_mean(graph: Graph) -> Tensor:
 
 
 EDGE_POTENTIALS = {
-    "degree": lambda full, pruned: -edge_degree(full, pruned),
+    "degree": lambda full, pruned, some=_ALL: -edge_degree(full, pruned, some),
     "similarity": edge_similarity,
 }

@@ -1,0 +1,94 @@
+"""Cuts and swaps of elements that several processes own: each looks at its own, and they choose what one would.
+
+The border, the `count`-th smallest of all values, is found digit by digit in the order of the values' bits: in each
+round the processes add up how many of theirs have which digit. Ties fall in the order that one process draws.
+Nothing but these counts and, in the end, the mask's bits travels.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastglt.errors import InputError
+from fastglt.methods.parts.ranking import NOT_TO_SWAP_BY
+from fastglt.methods.parts.schedules import Swap
+from fastglt.system.ranges import Ranges
+from fastglt.system.ranks import World
+from fastglt.system.seeds import permutation
+
+WHAT = "masks"  # that this is handed over for
+_DIGIT = 11  # bits
+
+
+def keep_largest_of_all(ranges: Ranges, own: Tensor, count: int, seed: int) -> Tensor:
+    """`keep_largest` over the strengths of all processes, of which this one gives its own."""
+    values, few = own.cpu().numpy(), 2 * count < ranges.size
+    if few:
+        chosen = lowest_of_all(ranges.world, -values, count, seed)
+    else:
+        chosen = ~lowest_of_all(ranges.world, values, ranges.size - count, seed)
+    return ranges.whole_mask(torch.from_numpy(chosen), WHAT)
+
+
+def swapped_of_all(
+    ranges: Ranges, kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, seed: int
+) -> Tensor:
+    """`swapped` over the elements of all processes; strengths and potentials are this one's own, or all."""
+    alive = ranges.own(kept.cpu()).numpy()
+    weak, promising = (ranges.own(part).detach().cpu().numpy() for part in (strength, potential))
+    after = alive.copy()
+    for some, values, count, ties in (
+        (alive & ~np.isnan(weak), np.abs(weak), swap.drop, seed),
+        (~alive & ~np.isnan(promising), -promising, swap.grow, seed + 1),
+    ):
+        places = np.flatnonzero(some)
+        if sum(ranges.world.of_all(len(places))) < count:
+            raise InputError(NOT_TO_SWAP_BY)
+        chosen = places[lowest_of_all(ranges.world, values[places], count, ties)]
+        after[chosen] = ~alive[chosen]
+    return ranges.whole_mask(torch.from_numpy(after), WHAT)
+
+
+def lowest_of_all(world: World, values: Any, count: int, seed: int) -> Any:
+    """Which of this process's values are among the `count` smallest of all; they are numbers, at least so many."""
+    if count == 0:
+        return np.zeros(values.shape, dtype=bool)
+    keys = _in_order(values)
+    border, left = _border(world, keys, count)
+    chosen, ties = keys < border, np.flatnonzero(keys == border)
+    counts = [int(number) for number in world.of_all(len(ties))]
+    if left == sum(counts):
+        chosen[ties] = True
+    else:
+        drawn = permutation(sum(counts), seed).numpy()[:left] - sum(counts[: world.rank])
+        chosen[ties[drawn[(drawn >= 0) & (drawn < len(ties))]]] = True
+    return chosen
+
+
+def _in_order(values: Any) -> Any:
+    """Unsigned whole numbers in the order of some floats; both zeros are one.
+
+    >>> _in_order(np.array([-1.5, -0.0, 0.0, 2.0], dtype=np.float32)).argsort(kind="stable").tolist()
+    [0, 1, 2, 3]
+    """
+    values = (values if values.dtype == np.float32 else values.astype(np.float64)) + 0.0
+    bits = values.view(f"u{values.itemsize}")
+    sign = bits.dtype.type(1 << (8 * values.itemsize - 1))
+    return np.where(bits & sign, ~bits, bits | sign)
+
+
+def _border(world: World, keys: Any, count: int) -> tuple[int, int]:
+    """The `count`-th smallest key of all processes, and how many of those equal to it are among the smallest."""
+    border, shift, left = 0, 8 * keys.itemsize, count
+    while shift:
+        digits = min(_DIGIT, shift)
+        shift -= digits
+        found = (keys >> keys.dtype.type(shift)) & keys.dtype.type((1 << digits) - 1)
+        numbers = torch.from_numpy(np.bincount(found.astype(np.int64), minlength=1 << digits))
+        ends = world.add_up(numbers, WHAT).numpy().cumsum()
+        digit = int(np.searchsorted(ends, left))
+        left -= int(ends[digit - 1]) if digit else 0
+        border, keys = (border << digits) | digit, keys[found == digit]
+    return border, left
