@@ -88,21 +88,20 @@ class Ranges:
         Each list has places, ascending, and numbers like `like`. Returns the places, counted from this process's
         first one, and the numbers that have come from all processes.
         """
-        starts = [start for start, _ in self.bounds]
+        starts, longest = [start for start, _ in self.bounds], max(stop - start for start, stop in self.bounds)
+        kind = torch.int32 if longest < 2**31 else torch.int64
         pieces: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in starts]
         for places, numbers in lists:
             cuts = torch.searchsorted(places, places.new_tensor(starts[1:])).tolist()
             split = zip(places.tensor_split(cuts), numbers.tensor_split(cuts), strict=True)
             for piece, start, (here, there) in zip(pieces, starts, split, strict=True):
-                piece[0].append(here - start)
+                piece[0].append((here - start).to(kind))
                 piece[1].append(there)
-        short = max(stop - start for start, stop in self.bounds) < 2**31
-        places = torch.cat([like.new_empty(0, dtype=torch.int64), *(part for piece in pieces for part in piece[0])])
+        places = torch.cat([like.new_empty(0, dtype=kind), *(part for piece in pieces for part in piece[0])])
         numbers = torch.cat([like.new_empty(0), *(part for piece in pieces for part in piece[1])])
         going = torch.tensor([sum(map(len, piece[0])) for piece in pieces])
         coming = self._exchanged(going, [1] * len(starts), [1] * len(starts), "start").tolist()
-        sent = places.to(torch.int32 if short else torch.int64), numbers
-        found = [self._exchanged(part, going.tolist(), coming, what) for part in sent]
+        found = [self._exchanged(part, going.tolist(), coming, what) for part in (places, numbers)]
         return found[0].long(), found[1]
 
     def _exchanged(self, sent: Tensor, going: list[int], coming: list[int], what: str) -> Tensor:
