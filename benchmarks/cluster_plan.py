@@ -7,8 +7,8 @@
 The graphs are those of benchmarks/on_disk.py; a GCN of width 64 with a soft edge mask, parts of consecutive nodes,
 four of them in each step, in four shares. Processes compute their shares of a step, and their strips of an
 evaluation. Each owns a range of the edges. They hand over the gradients of weights and of edges after each step,
-the soft edge mask of their own edges after each epoch, and hidden rows in evaluation. Constants come from runs of one
-process; those of two and four take no part in them.
+the soft edge mask of their own edges after each epoch, and hidden rows in evaluation. Constants come from runs of
+one process; those of two and four take no part in them.
 """
 
 import argparse
