@@ -20,6 +20,7 @@ from fastglt.system.seeds import permutation
 
 WHAT = "masks"  # that this is handed over for
 _DIGIT = 11  # bits
+_AT_A_TIME = 2**20  # keys
 
 
 def keep_largest_of_all(ranges: Ranges, own: Tensor, count: int, seed: int) -> Tensor:
@@ -74,9 +75,11 @@ def _in_order(values: Any) -> Any:
     [0, 1, 2, 3]
     """
     values = (values if values.dtype == np.float32 else values.astype(np.float64)) + 0.0
-    bits = values.view(f"u{values.itemsize}")
-    sign = bits.dtype.type(1 << (8 * values.itemsize - 1))
-    return np.where(bits & sign, ~bits, bits | sign)
+    keys, bits = values.view(f"u{values.itemsize}"), 8 * values.itemsize
+    flips = -(keys >> keys.dtype.type(bits - 1))  # all bits of a negative number
+    flips |= keys.dtype.type(1 << (bits - 1))
+    keys ^= flips
+    return keys
 
 
 def _border(world: World, keys: Any, count: int) -> tuple[int, int]:
@@ -85,10 +88,18 @@ def _border(world: World, keys: Any, count: int) -> tuple[int, int]:
     while shift:
         digits = min(_DIGIT, shift)
         shift -= digits
-        found = (keys >> keys.dtype.type(shift)) & keys.dtype.type((1 << digits) - 1)
-        numbers = torch.from_numpy(np.bincount(found.astype(np.int64), minlength=1 << digits))
-        ends = world.add_up(numbers, WHAT).numpy().cumsum()
+        ends = world.add_up(torch.from_numpy(_counts(keys, shift, digits)), WHAT).numpy().cumsum()
         digit = int(np.searchsorted(ends, left))
         left -= int(ends[digit - 1]) if digit else 0
-        border, keys = (border << digits) | digit, keys[found == digit]
+        border = (border << digits) | digit
+        keys = keys[keys >> keys.dtype.type(shift) == border]
     return border, left
+
+
+def _counts(keys: Any, shift: int, digits: int) -> Any:
+    """How many keys have which digit, some at a time."""
+    found = np.zeros(1 << digits, dtype=np.int64)
+    for start in range(0, len(keys), _AT_A_TIME):
+        some = (keys[start : start + _AT_A_TIME] >> keys.dtype.type(shift)) & keys.dtype.type(len(found) - 1)
+        found += np.bincount(some.astype(np.int64), minlength=len(found))
+    return found
