@@ -6,11 +6,13 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastglt.methods.parts.ranking import keep_largest, swapped
+from fastglt.masks import Mask
+from fastglt.methods.parts.ranking import EDGE_POTENTIALS, keep_largest, swapped
 from fastglt.methods.parts.schedules import Swap
-from fastglt.methods.parts.selection import keep_largest_of_all, swapped_of_all
+from fastglt.methods.parts.selection import degree_potential_of_all, keep_largest_of_all, swapped_of_all
 from fastglt.system.ranges import Ranges
 from fastglt.system.ranks import joined, world
+from tests.helpers import toy_task
 
 SOME = [0.0, -0.0, 1.0, 1.0, -1.0, 2.5, float("inf"), -float("inf"), 1e-45]
 numbers = st.floats(width=32, allow_nan=False) | st.sampled_from(SOME)  # many of them tied
@@ -45,6 +47,16 @@ def check_swaps(elements: list[tuple[bool, float, float]], seed: int, data: Any)
     assert torch.equal(found, swapped(kept, swap, strength=strength, potential=potential, seed=seed))
 
 
+def check_degrees() -> None:
+    """The potentials of pruned edges, counted together."""
+    graph, kept = toy_task().graph, torch.arange(toy_task().graph.num_edges) % 3 > 0
+    ranges = Ranges(graph.num_edges, world())
+    found = degree_potential_of_all(ranges, graph.edges, kept, graph.num_nodes)
+    expected = EDGE_POTENTIALS["degree"](graph, graph.prune(Mask(kept)))
+    assert torch.equal(found, ranges.own(expected))
+    assert found.dtype == expected.dtype
+
+
 def check_many() -> None:
     """More values than are drawn above, most of them different."""
     values = torch.randn(20_001, generator=torch.Generator().manual_seed(0))
@@ -60,3 +72,4 @@ if __name__ == "__main__":
         check_cuts()
         check_swaps()
         check_many()
+        check_degrees()

@@ -7,7 +7,7 @@ from fastglt.errors import InputError
 from fastglt.methods.parts.schedules import Swap
 from fastglt.methods.parts.selection import swapped_of_all
 from fastglt.system.ranges import Ranges
-from tests.methods.parts.selections import check_cuts, check_many, check_swaps
+from tests.methods.parts.selections import check_cuts, check_degrees, check_many, check_swaps
 from tests.processes import run_ranks
 
 
@@ -15,6 +15,7 @@ def test_a_process_alone_chooses_by_digits_as_by_sorting() -> None:
     check_cuts()
     check_swaps()
     check_many()
+    check_degrees()
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -55,7 +55,6 @@ def _settle(values: Any, count: int, seed: int) -> Any:
 
 _AT_A_TIME = 2**18  # edges
 _SAMPLED = 2**16  # values of many
-_ALL = slice(None)
 
 
 def _near(values: Any, count: int, side: int) -> Any:
@@ -132,18 +131,18 @@ def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, se
     return torch.from_numpy(after)
 
 
-def edge_degree(full: Graph, pruned: Graph, some: slice = _ALL) -> Tensor:
-    """(|N(i)| + |N(j)|) / 2 on the pruned graph, for every edge of the full one, or for some."""
-    return pruned.degree[full.edges[:, some]].sum(0) / 2
+def edge_degree(full: Graph, pruned: Graph) -> Tensor:
+    """(|N(i)| + |N(j)|) / 2 on the pruned graph, for every edge of the full one."""
+    return pruned.degree[full.edges].sum(0) / 2
 
 
-def edge_similarity(full: Graph, pruned: Graph, some: slice = _ALL) -> Tensor:
+def edge_similarity(full: Graph, pruned: Graph) -> Tensor:
     """The paper's S_ij on the pruned graph: the product of both ends' mean neighbour degree^-1/2.
 
     It is large where degrees are low. A node without neighbours counts as 1, the largest value a mean
     can have, so that it comes first as it does under `edge_degree`.
     """
-    return _neighbour_mean(pruned)[full.edges[:, some]].prod(0)
+    return _neighbour_mean(pruned)[full.edges].prod(0)
 
 
 def edge_peripherality(graph: Graph) -> Tensor:
@@ -189,6 +188,6 @@ def _neighbour_mean(graph: Graph) -> Tensor:
 
 
 EDGE_POTENTIALS = {
-    "degree": lambda full, pruned, some=_ALL: -edge_degree(full, pruned, some),
+    "degree": lambda full, pruned: -edge_degree(full, pruned),
     "similarity": edge_similarity,
 }

@@ -2,7 +2,7 @@
 
 The border, the `count`-th smallest of all values, is found digit by digit in the order of the values' bits: in each
 round the processes add up how many of theirs have which digit. Ties fall in the order that one process draws.
-Nothing but these counts and, in the end, the mask's bits travels.
+Nothing but counts and, in the end, the mask's bits travels.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from fastglt.system.seeds import permutation
 
 WHAT = "masks"  # that this is handed over for
 _DIGIT = 11  # bits
-_AT_A_TIME = 2**20  # keys
+_AT_A_TIME = 2**20  # elements
 
 
 def keep_largest_of_all(ranges: Ranges, own: Tensor, count: int, seed: int) -> Tensor:
@@ -39,17 +39,24 @@ def swapped_of_all(
     """`swapped` over the elements of all processes; strengths and potentials are this one's own, or all."""
     alive = ranges.own(kept.cpu()).numpy()
     weak, promising = (ranges.own(part).detach().cpu().numpy() for part in (strength, potential))
-    after = alive.copy()
-    for some, values, count, ties in (
-        (alive & ~np.isnan(weak), np.abs(weak), swap.drop, seed),
-        (~alive & ~np.isnan(promising), -promising, swap.grow, seed + 1),
-    ):
-        places = np.flatnonzero(some)
-        if sum(ranges.world.of_all(len(places))) < count:
+    after, world = alive.copy(), ranges.world
+    for some, values, drops in ((alive, weak, True), (~alive, promising, False)):
+        count, there = swap.drop if drops else swap.grow, some & ~np.isnan(values)
+        if sum(world.of_all(float(np.count_nonzero(there)))) < count:
             raise InputError(NOT_TO_SWAP_BY)
-        chosen = places[lowest_of_all(ranges.world, values[places], count, ties)]
-        after[chosen] = ~alive[chosen]
+        picked = np.abs(values[there]) if drops else -values[there]
+        after[there] ^= lowest_of_all(world, picked, count, seed if drops else seed + 1)
     return ranges.whole_mask(torch.from_numpy(after), WHAT)
+
+
+def degree_potential_of_all(ranges: Ranges, edges: Tensor, kept: Tensor, nodes: int) -> Tensor:
+    """`EDGE_POTENTIALS["degree"]` of this process's own edges; each counts those of its own that are kept."""
+    mine, degree = ranges.mine, torch.zeros(nodes, dtype=torch.int32, device=edges.device)
+    for start in range(mine.start, mine.stop, _AT_A_TIME):
+        here = slice(start, min(start + _AT_A_TIME, mine.stop))
+        ends = edges[:, here][:, kept[here].to(edges.device)].flatten()
+        degree.index_add_(0, ends, torch.ones_like(ends, dtype=torch.int32))
+    return -(ranges.world.add_up(degree, WHAT)[edges[:, mine]].sum(0) / 2)
 
 
 def lowest_of_all(world: World, values: Any, count: int, seed: int) -> Any:
