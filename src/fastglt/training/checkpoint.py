@@ -66,7 +66,9 @@ def lend(training: Training) -> tuple[Tensors, Snapshot | None]:
 
 
 def owned(training: Training, tensors: Tensors) -> list[str]:
-    """The names of those packed tensors of which a process needs no more than its own edges."""
+    """The names of those packed tensors of which a process needs no more than its own edges; alone, of none."""
+    if training.ranges.alone:
+        return []
     softened = sum(name.startswith("scores/weights/") for name in tensors)
     place = len(list(training.network.parameters())) + softened  # of the soft edge mask among what is trained
     moments = [f"adam/{place}/{key}" for key in _MOMENTS] if "scores/edges" in tensors else []
