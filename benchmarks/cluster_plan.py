@@ -6,8 +6,9 @@
 
 The graphs are those of benchmarks/on_disk.py; a GCN of width 64 with a soft edge mask, parts of consecutive nodes,
 four of them in each step, in four shares. Processes compute their shares of a step, and their strips of an
-evaluation; they hand over the gradients of weights after each step, those of all edges after each epoch, and hidden
-rows in evaluation. Constants come from runs of one process; those of two and four take no part in them.
+evaluation. Each owns a range of the edges. They hand over the gradients of weights and of edges after each step,
+the soft edge mask of their own edges after each epoch, and hidden rows in evaluation. Constants come from runs of
+one process; those of two and four take no part in them.
 """
 
 import argparse
@@ -26,7 +27,9 @@ DEGREE, FEATURES, CLASSES, HIDDEN, SHARES = 12, 128, 4, 64, 4
 LEAVES, WEIGHTS = 4, (FEATURES + 1) * HIDDEN + (HIDDEN + 1) * CLASSES
 STRIP = 1 << 19  # messages (fastglt.graphs.strips)
 IN_FILE = 1 << 29  # bytes from which on a table of hidden rows is in a file (fastglt.system.scratch)
-EDGE_BYTES = 4 + 4 + 8 + 4 + 1  # soft mask, its gradient, Adam's moments, the best epoch's, the hard mask
+EDGE_BYTES = 4 + 1  # soft mask, hard mask
+OWN_EDGE_BYTES = 4 + 8 + 4  # of edges that a process owns: gradient, Adam's moments, the best epoch's soft mask
+NEAR, WINDOW = 0.9, 2048  # share of edges to nodes this near by number (on_disk.py)
 NODE_BYTES = 6 * 8  # where rows begin, degrees, labels, parts and their order, training nodes
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "cluster-plan.json"
 
@@ -60,6 +63,17 @@ class Case:
         return self.nodes / self.parts
 
     @property
+    def held(self) -> float:
+        """Bytes for the edges that a process holds throughout."""
+        return (EDGE_BYTES + OWN_EDGE_BYTES / self.ranks) * self.edges
+
+    @property
+    def handed_edges(self) -> tuple[float, float]:
+        """Bytes for the gradients of edges, of those inside a part, with their numbers; for the soft mask's own."""
+        inside = NEAR * (1 - WINDOW / 2 / self.share_nodes) + (1 - NEAR) / self.parts
+        return 8.0 * inside * self.edges / self.ranks, 4.0 * self.edges / self.ranks
+
+    @property
     def traffic(self) -> dict[str, float]:
         """Bytes that a process hands over in an epoch; one process alone has nobody to hand them to."""
         if self.ranks == 1:
@@ -68,7 +82,7 @@ class Case:
         rows = 4 * self.nodes * self.most * (HIDDEN + CLASSES + CLASSES)  # sent by two layers, then the outputs
         return {
             "gradients": 4.0 * steps * self.in_step * (2 + LEAVES + WEIGHTS),
-            "edges": 4.0 * self.edges,
+            "edges": sum(self.handed_edges),
             "rows": rows,
         }
 
@@ -87,7 +101,7 @@ class Case:
 
     def memory(self, constants: dict[str, float]) -> float:
         """The most that a process has resident."""
-        held = EDGE_BYTES * self.edges + NODE_BYTES * self.nodes
+        held = self.held + NODE_BYTES * self.nodes
         step = constants["bytes_per_share_node"] * self.share_nodes + constants["pages"] * self.page_bytes
         return constants["base_bytes"] + held + step + constants["tables"] * self.table_bytes
 
@@ -95,9 +109,10 @@ class Case:
         """Of an epoch: computed by each process, and handed over at so many bytes a second."""
         shared = constants["step_seconds_per_edge"] * self.edges / self.ranks
         shared += constants["rows_seconds_per_edge"] * self.edges * self.most
-        alone = constants["edge_update_seconds_per_edge"] * self.edges
-        handed = 2 * (sum(self.traffic.values()) - self.traffic["rows"]) + self.traffic["rows"] * (self.ranks - 1)
-        return {"computing": shared + alone, "handing over": handed / bandwidth}
+        shared += constants["edge_update_seconds_per_edge"] * self.edges / self.ranks
+        once, to_all = self.handed_edges
+        handed = 2 * self.traffic["gradients"] + once + (to_all + self.traffic["rows"]) * (self.ranks - 1)
+        return {"computing": shared, "handing over": handed / bandwidth}
 
 
 def train(graph: Path, parts: int, in_step: int, epochs: int) -> dict[str, Any]:
@@ -195,7 +210,7 @@ def constants_of(rows: dict[str, Any]) -> dict[str, float]:
     base = min(row["imported_bytes"] for row in found)
     cases = [replace(case, edges=row["edges"]) for case, row in zip(CALIBRATION, found, strict=True)]
     left = [
-        row["peak_bytes"][0] - base - EDGE_BYTES * case.edges - NODE_BYTES * case.nodes
+        row["peak_bytes"][0] - base - case.held - NODE_BYTES * case.nodes
         for row, case in zip(found, cases, strict=True)
     ]
     terms = [[case.share_nodes, case.page_bytes, case.table_bytes] for case in cases]

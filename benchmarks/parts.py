@@ -32,7 +32,8 @@ def search(job: dict[str, Any]) -> dict[str, Any]:
 
     oneshot = max(1, job["epochs"] // 5)
     budget = {"oneshot_epochs": oneshot, "denoise_epochs": job["epochs"] - oneshot, "lr": job["lr"]}
-    options = {name: int(value) for name, value in (text.split("=") for text in job["option"])}
+    given = dict(text.split("=") for text in job["option"])
+    options = {name: int(value) if value.isdigit() else value for name, value in given.items()}
     experiment = build_experiment(
         training={**budget, "interval": 2, **({"parts": job["parts"]} if job["parts"] > 1 else {})},
         options={},
@@ -124,7 +125,7 @@ def main() -> None:
         if name == "run":
             command.add_argument("--dataset", default="ogbn-arxiv")
             command.add_argument("--model", default="gcn")
-            command.add_argument("--option", action="append", default=[], metavar="NAME=NUMBER")
+            command.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
             command.add_argument("--hidden", type=int, default=128)
             command.add_argument("--lr", type=float, default=0.01)
             command.add_argument("--arms", nargs="+", default=["1:120", "16:40"], metavar="PARTS:EPOCHS")

@@ -115,6 +115,28 @@ def run(
     return subprocess.CompletedProcess([str(word) for word in words], process.returncode, out, err)
 
 
+def start_ranks(size: int, *words: object) -> list[Process]:
+    """So many processes of one run, with the variables that torchrun gives them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(size)}
+    ranks = ({"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"} for rank in range(size))
+    return [Process(*words, folder=ROOT, variables={**place, **rank}) for rank in ranks]
+
+
+def run_ranks(size: int, *words: object) -> list[str]:
+    """What so many processes of one run say, all of which must end well."""
+    started = start_ranks(size, *words)
+    try:
+        said = [one.communicate(timeout=_ENOUGH) for one in started]
+    finally:
+        for one in started:
+            one.kill()
+            one.communicate()
+    assert [one.returncode for one in started] == [0] * size, said
+    return [out for out, _ in said]
+
+
 @contextlib.contextmanager
 def _pipe() -> Iterator[tuple[int, int]]:
     ends = os.pipe()

@@ -1,7 +1,7 @@
 """Several processes of one run. Two of them give what one gives, bit for bit, on whatever number a run goes on."""
 
+import json
 import signal
-import socket
 import time
 from pathlib import Path
 
@@ -14,15 +14,16 @@ from fastglt.runs.experiment import Experiment
 from fastglt.runs.ranked import RankedJournal, check_ranks
 from fastglt.runs.run_folder import RunFolder
 from fastglt.system.ranks import World, world
-from tests.processes import Process
+from tests.processes import Process, run_ranks, start_ranks
+from tests.runs.ranked_tickets import digests
 
 DATASET, EPOCHS = "synthetic:nodes=120,edges=400,features=8", {"oneshot_epochs": 4, "denoise_epochs": 26}
 BY_PARTS = {"parts": 6, "parts_per_step": 2, "shares": 2}
 
 
-def experiment() -> Experiment:
+def experiment(**parts: int) -> Experiment:
     return build_experiment(
-        training={**EPOCHS, "interval": 2, "lr": 0.01, **BY_PARTS},
+        training={**EPOCHS, "interval": 2, "lr": 0.01, **BY_PARTS, **parts},
         options={},
         graph_sparsity=0.2,
         weight_sparsity=0.9,
@@ -34,21 +35,15 @@ def experiment() -> Experiment:
     )
 
 
-def start(out: Path, rank: int, port: int) -> Process:
-    """One process of two, with the variables that torchrun gives it."""
+def start(out: Path, size: int) -> list[Process]:
+    """The processes of a run."""
     words = f"find --dataset {DATASET} --hidden 8 --lr 0.01 --interval 2 --threads 1 --quiet --checkpoint-every 0"
     words += " --oneshot-epochs 4 --denoise-epochs 26 --parts 6"
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
-    ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-    command = ("-m", "fastglt", *words.split(), "--out", out, "--store", f"{out}.db")
-    return Process(*command, variables={**place, **ranks})
+    return start_ranks(size, "-m", "fastglt", *words.split(), "--out", out, "--store", f"{out}.db")
 
 
 def test_two_processes_one_of_them_killed_and_one_that_goes_on(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    both = [start(tmp_path / "run", rank, port) for rank in (0, 1)]
+    both = start(tmp_path / "run", 2)
     checkpoint = tmp_path / "run" / "checkpoint" / "search.part"
     try:
         until = time.monotonic() + 100
@@ -75,6 +70,43 @@ def test_two_processes_one_of_them_killed_and_one_that_goes_on(tmp_path: Path) -
     assert disturbed == whole
 
 
+def test_a_run_of_one_process_goes_on_with_three_and_then_with_two(tmp_path: Path) -> None:
+    prepared = experiment(parts_per_step=3, shares=3).prepare()
+    whole, begun = (RunFolder(tmp_path / name, prepared.settings) for name in ("undisturbed", "run"))
+    with whole.open():
+        prepared.run(whole)
+    with begun.open():
+        begun.stop = True
+        with pytest.raises(KeyboardInterrupt):
+            prepared.find(begun)
+    checkpoint = tmp_path / "run" / "checkpoint" / "search.part"
+    written, three = checkpoint.stat().st_mtime_ns, start(tmp_path / "run", 3)
+    try:
+        until = time.monotonic() + 100
+        while checkpoint.exists() and checkpoint.stat().st_mtime_ns == written and time.monotonic() < until:
+            time.sleep(0.02)
+        three[2].kill()
+        told = three[0].communicate(timeout=60)
+    finally:
+        for one in three:
+            one.kill()
+            one.communicate()
+    assert three[0].returncode == 1, told
+    assert checkpoint.exists(), told
+    for one in (two := start(tmp_path / "run", 2)):
+        told = one.communicate(timeout=100)
+        assert one.returncode == 0, told
+    tickets = [(tmp_path / name / "ticket.safetensors").read_bytes() for name in ("undisturbed", "run")]
+    assert tickets[0] == tickets[1]
+    ranks = json.loads((tmp_path / "run" / "metrics.json").read_text())["ranks"]
+    assert ranks["processes"] == len(two)
+    assert min(*ranks["bytes_per_epoch"]["edges"], *ranks["bytes_per_epoch"]["masks"]) > 0
+
+
+def test_three_processes_cut_and_swap_edges_as_one_does_whatever_the_method() -> None:
+    assert run_ranks(3, "-m", "tests.runs.ranked_tickets") == [f"{digests()}\n"] * 3
+
+
 class TestAlone:
     def test_a_world_of_one_hands_nothing_over(self) -> None:
         numbers = torch.ones(3)
@@ -83,7 +115,7 @@ class TestAlone:
         assert world().from_first({"x": numbers}, {"a": 1})[1] == {"a": 1}
         assert world().report(7) == {
             "processes": 1,
-            "bytes_per_epoch": {"gradients": [0], "edges": [0], "rows": [0]},
+            "bytes_per_epoch": {"gradients": [0], "edges": [0], "rows": [0], "masks": [0]},
             "peak_bytes": [7],
         }
 

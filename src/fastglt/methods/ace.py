@@ -1,12 +1,13 @@
 """ACE-GLT (Wang et al., ECAI'23): UGS's rounds, each of which asks what it has pruned before it goes on."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
 from fastglt.errors import require
 from fastglt.masks import Mask, Masks
-from fastglt.methods.base import best_soft_masks, get_masks, set_masks
+from fastglt.methods.base import best_soft_masks, get_masks, set_masks, swap_edges
 from fastglt.methods.parts.ranking import swapped
 from fastglt.methods.parts.rounds import MASK, Rounds
 from fastglt.methods.parts.schedules import Swap
@@ -80,7 +81,11 @@ class ACE(Rounds):
                 )
                 count = self._count(kept[part])
                 swap = Swap(drop=count, grow=count)
-                kept[part] = swapped(kept[part], swap, strength=strength, potential=size, seed=seed)
+                given: dict[str, Any] = {"strength": strength, "potential": size, "seed": seed}
+                if part == "edges":
+                    kept[part] = swap_edges(training, kept[part], swap, **given)
+                else:
+                    kept[part] = swapped(kept[part], swap, **given)
         set_masks(training, **kept)
 
     def _count(self, kept: Tensor) -> int:

@@ -19,6 +19,7 @@ from fastglt.methods.cuts import (
     draw_smallest,
     get_masks,
     set_masks,
+    swap_edges,
 )
 from fastglt.methods.parts.ranking import keep_random
 from fastglt.methods.parts.schedules import check_sparsity, kept_count
@@ -45,6 +46,7 @@ __all__ = [
     "draw_smallest",
     "get_masks",
     "set_masks",
+    "swap_edges",
     "train_soft_masks",
     "train_sparse",
 ]

@@ -21,12 +21,14 @@ from fastglt.methods.base import (
     draw_smallest,
     get_masks,
     set_masks,
+    swap_edges,
     train_soft_masks,
     train_sparse,
 )
 from fastglt.methods.parts.agreement import ForestRule
 from fastglt.methods.parts.ranking import EDGE_POTENTIALS, feature_norms, keep_among, swapped
 from fastglt.methods.parts.schedules import SwapSchedule, intermediate_sparsity
+from fastglt.methods.parts.selection import degree_potential_of_all
 from fastglt.methods.parts.unit_cuts import UNIT_SCORES
 from fastglt.methods.parts.unit_swaps import return_units, swap_units
 from fastglt.models.base import Network
@@ -119,9 +121,8 @@ class FastGLT(Method):
         if (chosen := self.choose_forest(training, interval=interval)) is not None:
             edges = chosen
         elif any(edge_swap) and training.soft_edge_mask is not None:
-            strength = training.soft_edge_mask.detach()
-            potential = EDGE_POTENTIALS[self.edge_score](training.task.graph, training.graph)
-            before, edges = edges, swapped(edges, edge_swap, strength=strength, potential=potential, seed=seed)
+            given = {"strength": training.soft_edge_mask.detach(), "potential": self.edge_potential(training)}
+            before, edges = edges, swap_edges(training, edges, edge_swap, **given, seed=seed)
             _start_at_mean(training.soft_edge_mask, regrown=edges & ~before, kept=before)
         grown = None
         if training.units is not None:
@@ -136,6 +137,13 @@ class FastGLT(Method):
             total.zero_()
         if training.epoch == self.epochs and any(edge_swap + weight_swap):
             training.measure("final")
+
+    def edge_potential(self, training: Training) -> Tensor:
+        """The potential of each edge; degrees are counted by all processes, without cutting the pruned graph."""
+        graph, ranges = training.task.graph, training.ranges
+        if self.edge_score == "degree" and not ranges.alone:
+            return degree_potential_of_all(ranges, graph.edges, training.masks.edges.kept, graph.num_nodes)
+        return EDGE_POTENTIALS[self.edge_score](graph, training.graph)
 
     def weight_strength(self, training: Training) -> Tensor:
         """The size of each weight; as its effect, times the norm of the feature that it reads, if it reads one."""

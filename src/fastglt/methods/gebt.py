@@ -62,11 +62,12 @@ class GEBT(Method):
 
     def draw(self, training: Training) -> dict[str, Tensor]:
         """The masks that a cut of the smallest soft masks to the target would leave."""
+        soft = training.soft_edge_mask
         edges, weights = draw_lowest(
             training,
             self.targets.graph_sparsity,
             self.targets.weight_sparsity,
-            edges=None if training.soft_edge_mask is None else training.soft_edge_mask.detach().abs(),
+            edges=None if soft is None else training.ranges.own(soft.detach()).abs(),
             weights=flatten(training.soft_weight_masks).detach().abs_() if training.soft_weight_masks else None,
         )
         return {"edges": edges, "weights": weights}

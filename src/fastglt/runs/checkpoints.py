@@ -3,21 +3,44 @@
 import contextlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from fastglt.errors import MachineError
+from fastglt.errors import InputError, MachineError
 from fastglt.system.container import read_meta, read_tensors, seal, to_bytes, unseal
 from fastglt.system.process import is_out_of_memory
 from fastglt.system.storage import disk_errors, write_atomically
-from fastglt.training.checkpoint import MALFORMED, unpack_snapshot
+from fastglt.training.checkpoint import MALFORMED, unpack, unpack_snapshot
+from fastglt.training.loop import Training
 from fastglt.training.records import Snapshot
 
 
 class DamagedError(Exception):
     """A checkpoint is not what was written; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A checkpoint of a phase that is under way."""
+
+    place: str
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+    rounds: list[Snapshot]
+    seconds: float  # that the phase had taken
+
+    def bring(self, training: Training) -> None:
+        """Bring a fresh training to where it was."""
+        try:
+            with damage():
+                unpack(training, self.tensors, self.state)
+        except DamagedError as error:
+            remedy = "remove it to start that phase again"
+            raise InputError(f"'{self.place}' is damaged ({error}); {remedy}") from None
+        training.rounds = self.rounds
 
 
 class Checkpoints:

@@ -1,7 +1,8 @@
 """A run by several processes, which torchrun has started: the first of them has the folder, all have the state.
 
 Every process computes the same run. The first one reads checkpoints and tells the others what is in them, so that
-the others need neither its disk nor the number of processes that wrote them; it alone writes.
+the others need neither its disk nor the number of processes that wrote them; it alone writes, while the others lend
+it what they alone have.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,14 +10,16 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fastglt import kernels
 from fastglt.errors import InputError
+from fastglt.runs.checkpoints import Stored
 from fastglt.runs.run_folder import RunFolder
 from fastglt.system import ranks
 from fastglt.tickets.phases import Journal, PhaseResult
-from fastglt.training.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
+from fastglt.training.checkpoint import lend, owned, pack_snapshot, unpack_snapshot
 from fastglt.training.loop import Training
 from fastglt.training.records import EpochRecord, Snapshot
 
@@ -48,25 +51,39 @@ class RankedJournal(Journal):
         return found or (None if meta is None else _unpacked(tensors, meta))
 
     def resume(self, phase: str, training: Training) -> float:
-        """See `Journal.resume`."""
-        seconds = 0.0 if self._folder is None else self._folder.resume(phase, training)
-        begun = ranks.world().writes and training.epoch > 0
-        state = pack(training) if begun else ({}, None)
-        rounds = _snapshots(training.rounds if begun else ())
-        meta = {"training": state[1], "rounds": rounds[1], "seconds": seconds}
-        tensors, told = ranks.world().from_first({**_below("training", state[0]), **rounds[0]}, meta)
-        if not ranks.world().writes and told["training"] is not None:
-            unpack(training, _within("training", tensors), told["training"])
-            training.rounds = _read_snapshots(tensors, told["rounds"])
+        """See `Journal.resume`; of what is each process's own, it is given no more."""
+        found = None if self._folder is None else self._folder.stored(phase)
+        own, sent, told = {}, dict[str, Tensor](), None
+        if found is not None:
+            names = owned(training, found.tensors)
+            own = {name: found.tensors.pop(name) for name in names}
+            sent, rounds = _snapshots(found.rounds)
+            sent |= _below("training", found.tensors)
+            told = {"place": found.place, "state": found.state, "seconds": found.seconds}
+            told |= {"rounds": rounds, "own": names}
+        tensors, told = ranks.world().from_first(sent, told)
+        if told is None:
+            return 0.0
+        state = _within("training", tensors)
+        for name in told["own"]:
+            state[name] = training.ranges.from_first(own.pop(name, None), torch.float32)
+        snapshots = _read_snapshots(tensors, told["rounds"])
+        Stored(told["place"], state, told["state"], snapshots, told["seconds"]).bring(training)
         return float(told["seconds"])
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
         """See `Journal.after_epoch`; a wish to stop that one process has heard of is all processes'."""
-        stop = any(ranks.world().of_all(float(self.stop)))
-        if self._folder is not None:
-            self._folder.stop = stop
-            self._folder.after_epoch(phase, training, seconds)
-        elif stop:
+        folder, world = self._folder, ranks.world()
+        stop = any(world.of_all(float(self.stop)))
+        if folder is not None:
+            folder.stop = stop
+            folder.note(phase, training, seconds)
+        if any(world.of_all(float(folder is not None and folder.is_due))):
+            if folder is None:
+                lend(training)
+            else:
+                folder.write(phase, training, seconds)
+        if stop:
             raise KeyboardInterrupt(f"{phase}, epoch {training.epoch}")
 
     def finish(self, phase: str, result: PhaseResult) -> None:

@@ -16,7 +16,7 @@ from fastglt.data.origin import Origin
 from fastglt.data.writing import GRAPH
 from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.report.wording import phase_title
-from fastglt.runs.checkpoints import Checkpoints, DamagedError, damage
+from fastglt.runs.checkpoints import Checkpoints, DamagedError, Stored, damage
 from fastglt.runs.differences import told
 from fastglt.runs.folder_files import METRICS, ORIGIN, RUN, damaged, history_bytes, json_bytes, read_json
 from fastglt.runs.progress import CHECKPOINTS, Notes
@@ -25,7 +25,7 @@ from fastglt.system.storage import disk_errors, open_lock, write_atomically
 from fastglt.system.terminal import warn
 from fastglt.tickets import ticket_file
 from fastglt.tickets.phases import Journal, PhaseResult
-from fastglt.training.checkpoint import pack, pack_snapshot, unpack, unpack_snapshot
+from fastglt.training.checkpoint import pack, pack_snapshot, unpack_snapshot
 from fastglt.training.loop import Training
 from fastglt.training.records import EpochRecord
 
@@ -189,27 +189,28 @@ class RunFolder(Journal):
 
     def resume(self, phase: str, training: Training) -> float:
         """Go on from the last checkpoint of a phase; a damaged one is told, and the phase begins again."""
+        found = self.stored(phase)
+        if found is None:
+            return 0.0
+        found.bring(training)
+        return found.seconds
+
+    def stored(self, phase: str) -> Stored | None:
+        """The last checkpoint of a phase, if there is a whole one."""
         name = f"{phase}.part"
         try:
             found = self._checkpoints.read(name)
             if found is None:
-                return 0.0
+                return None
             tensors, meta = found
             with damage():
                 rounds = self._checkpoints.read_rounds(phase, meta["rounds"])
                 state, seconds = meta["training"], float(meta["seconds"])
-        except DamagedError as error:  # the training is untouched
+        except DamagedError as error:  # no training has been touched
             self._begin_again(phase, name, error)
-            return 0.0
-        try:
-            with damage():
-                unpack(training, tensors, state)
-        except DamagedError as error:
-            place, remedy = self._checkpoints.folder / name, "remove it to start that phase again"
-            raise InputError(f"'{place}' is damaged ({error}); {remedy}") from None
-        training.rounds = rounds
+            return None
         self._rounds_written = len(rounds)
-        return seconds
+        return Stored(str(self._checkpoints.folder / name), tensors, state, rounds, seconds)
 
     def _begin_again(self, phase: str, name: str, error: DamagedError) -> None:
         place = self._checkpoints.folder / name
@@ -217,14 +218,26 @@ class RunFolder(Journal):
 
     def after_epoch(self, phase: str, training: Training, seconds: float) -> None:
         """Write a checkpoint when it is time to; they may take a twentieth of the run, unless asked for always."""
+        self.note(phase, training, seconds)
+        if self.is_due:
+            self.write(phase, training, seconds)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return self.stop or time.monotonic() >= self._next
+
+    def note(self, phase: str, training: Training, seconds: float) -> None:
+        """Keep what little there is to keep of every epoch, and rounds that are over."""
         self._notes.after_epoch(phase, training.history[-1], seconds)
         for number in range(self._rounds_written, len(training.rounds)):
             tensors, meta = pack_snapshot(training.rounds[number])
             self._checkpoints.write(f"{phase}.round-{number}", tensors, meta)
         self._rounds_written = len(training.rounds)
+
+    def write(self, phase: str, training: Training, seconds: float) -> None:
+        """Write a checkpoint, and stop here if that was asked for."""
         began = time.monotonic()
-        if not self.stop and began < self._next:
-            return
         tensors, meta = pack(training)
         self._checkpoints.write(
             f"{phase}.part", tensors, {"training": meta, "seconds": seconds, "rounds": len(training.rounds)}

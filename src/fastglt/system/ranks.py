@@ -48,17 +48,20 @@ class World:
 
     def dealt(self, items: Sequence[Item]) -> list[list[Item]]:
         """Every process's share of a list."""
-        few, more = divmod(len(items), self.size)
-        ends = [rank * few + min(rank, more) for rank in range(self.size + 1)]
-        return [list(items[first:last]) for first, last in pairwise(ends)]
+        return [list(items[first:last]) for first, last in self.bounds(len(items))]
+
+    def bounds(self, count: int) -> list[tuple[int, int]]:
+        """Where every process's share of so many items starts and stops."""
+        few, more = divmod(count, self.size)
+        return list(pairwise(rank * few + min(rank, more) for rank in range(self.size + 1)))
 
     def add_up(self, numbers: "Tensor", what: str) -> "Tensor":
         """The sum over all processes, in place; exact where all but one of them have zeros."""
         if self.size > 1:
             import torch.distributed
 
-            self._count(what, numbers)
-            with _told():
+            self.count(what, numbers)
+            with told():
                 torch.distributed.all_reduce(numbers)
         return numbers
 
@@ -80,14 +83,14 @@ class World:
         import torch.distributed
 
         width = torch.tensor([0 if own is None else own.shape[1]])
-        with _told():
+        with told():
             torch.distributed.broadcast(width, 0)
             like = torch.empty((0, int(width)), dtype=torch.float32, device=device)
             rows = like.new_empty((sum(counts), int(width))) if room is None else room(like, sum(counts))
             for rank, part in enumerate(torch.split(rows, list(counts))):
                 if rank == self.rank and own is not None:
                     part.copy_(own)
-                    self._count(what, part)
+                    self.count(what, part)
                 if len(part):
                     torch.distributed.broadcast(part, rank)
         return rows
@@ -96,21 +99,34 @@ class World:
         """Tensors and plain values as the first process has them."""
         if self.size == 1:
             return dict(tensors or {}), meta
+        import torch
+
+        from fastglt.system.container import read_meta, to_bytes
+
+        there = {name: value.detach().cpu().contiguous() for name, value in (tensors or {}).items()}
+        kinds = {name: (str(value.dtype).partition(".")[2], list(value.shape)) for name, value in there.items()}
+        content = to_bytes({}, {"value": meta, "tensors": kinds}) if self.writes else b""
+        length = self._handed(torch.tensor([len(content)]))
+        blob = torch.zeros(int(length), dtype=torch.uint8)
+        if self.writes:
+            blob.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+        found = read_meta(self._handed(blob).numpy().tobytes())
+        for name, (kind, shape) in found["tensors"].items():
+            part = there[name] if self.writes else torch.empty(shape, dtype=getattr(torch, kind))
+            there[name] = part
+            self._handed(part.view(-1).view(torch.uint8))
+        return there, found["value"]
+
+    def _handed(self, numbers: "Tensor") -> "Tensor":
+        """Numbers of the first process, put in place in the others."""
         import torch.distributed
 
-        from fastglt.system.container import read_meta, read_tensors, to_bytes
-
-        content = to_bytes(dict(tensors or {}), {"value": meta}) if self.writes else b""
-        length = torch.tensor([len(content)])
-        with _told():
-            torch.distributed.broadcast(length, 0)
-            blob = torch.zeros(int(length), dtype=torch.uint8)
-            if self.writes:
-                blob.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
-            torch.distributed.broadcast(blob, 0)
-        self._count("start", blob if self.writes else blob[:0])
-        content = blob.cpu().numpy().tobytes()
-        return read_tensors(content), read_meta(content)["value"]
+        if self.writes:
+            self.count("start", numbers)
+        if numbers.numel():
+            with told():
+                torch.distributed.broadcast(numbers, 0)
+        return numbers
 
     def of_all(self, number: float) -> list[float]:
         """A number of every process."""
@@ -120,13 +136,13 @@ class World:
 
         found = torch.zeros(self.size, dtype=torch.float64)
         found[self.rank] = number
-        with _told():
+        with told():
             torch.distributed.all_reduce(found)
         return [float(each) for each in found.tolist()]
 
     def report(self, peak: int) -> dict[str, Any]:
         """Bytes that each process has handed over in an epoch, by kind, and the most memory that it has had."""
-        kinds = ("gradients", "edges", "rows")
+        kinds = ("gradients", "edges", "rows", "masks")
         sent = {kind: self.of_all(self.traffic.get(kind, 0) / max(1, self.epochs)) for kind in kinds}
         return {
             "processes": self.size,
@@ -134,7 +150,8 @@ class World:
             "peak_bytes": [round(each) for each in self.of_all(peak)],
         }
 
-    def _count(self, what: str, numbers: "Tensor") -> None:
+    def count(self, what: str, numbers: "Tensor") -> None:
+        """Note what this process hands over."""
         self.traffic[what] = self.traffic.get(what, 0) + numbers.numel() * numbers.element_size()
 
 
@@ -164,7 +181,7 @@ def joined() -> Iterator[World]:
     timeout = timedelta(seconds=_timeout())
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    with _told():
+    with told():
         store, rank, size = next(rendezvous("env://", timeout=timeout))
         _stores.append(store)
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -201,7 +218,7 @@ def _timeout() -> float:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def told() -> Iterator[None]:
     """A process that is lost ends the others with one message."""
     try:
         yield

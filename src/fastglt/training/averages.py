@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fastglt.system import ranks
+from fastglt.system.ranges import Ranges
 
 if TYPE_CHECKING:
     from fastglt.training.hooks import Hooks
@@ -96,26 +97,43 @@ class Averages:
 
 @dataclass(eq=False)
 class EpochSums:
-    """What is over the whole graph: the gradients of an epoch's steps, weighed by the number of their targets."""
+    """What is over the whole graph: the gradients of an epoch's steps, weighed by the number of their targets.
+
+    Of several processes each has the sums of the edges that it owns. Every edge is in one share of an epoch at
+    most, so that one number is handed over for it.
+    """
 
     edges: Tensor | None
     weights: dict[str, Tensor]
+    ranges: Ranges
     weight: float = 0.0
     loss: float = 0.0
+    waiting: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # edges and gradients of this step
 
     @staticmethod
     def of(training: "Training") -> "EpochSums":
         """For what a training needs: nothing where no edges are trained and no gradients summed."""
-        mask = training.soft_edge_mask
+        mask = training.own_edges
         return EpochSums(
             None if mask is None else torch.zeros_like(mask, requires_grad=False),
             {name: torch.zeros_like(total) for name, total in training.gradient_sum.items()},
+            training.ranges,
         )
 
     def add_edges(self, ids: Tensor, gradient: Tensor | None, weight: float) -> None:
-        """Of a share's edges, each of which is in one share of an epoch at most."""
-        if self.edges is not None and gradient is not None:
+        """Of a share's edges, in their order."""
+        if self.edges is None or gradient is None:
+            return
+        if self.ranges.alone:
             self.edges.index_add_(0, ids, gradient, alpha=weight)
+        else:
+            self.waiting.append((ids, gradient * weight))
+
+    def hand_over(self) -> None:
+        """After a step, bring the gradients of its edges to the processes that own them."""
+        if self.edges is not None and not self.ranges.alone:
+            self.edges.index_add_(0, *self.ranges.to_owners(self.waiting, self.edges, "edges"))
+            self.waiting.clear()
 
     def add_step(self, training: "Training", weight: float, loss: float) -> None:
         """Of a step whose gradients are in place."""
@@ -132,8 +150,8 @@ class EpochSums:
         total = max(self.weight, 1.0)
         for name, gradient in self.weights.items():
             training.gradient_sum[name].add_(gradient.div_(total).abs_())
-        if self.edges is not None and training.soft_edge_mask is not None:
-            training.move_edges(ranks.world().add_up(self.edges, "edges").div_(total), pulled)
+        if self.edges is not None and training.own_edges is not None:
+            training.move_edges(self.edges.div_(total), pulled)
         training.ends_epoch = True
         hooks.after_step(training)
         return self.loss / total

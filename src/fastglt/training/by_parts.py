@@ -72,6 +72,7 @@ class ByParts:
                         averages.note(place, share.weight, share.loss)
                         sums.add_edges(share.edges, share.gradient, share.weight)
             self._task.graph.release()
+            sums.hand_over()
             weight, loss = averages.finish()
             if weight == 0:  # nothing to learn from in these parts
                 continue
@@ -79,17 +80,18 @@ class ByParts:
             sums.add_step(training, weight, loss)
             training.update(hooks, summed=False, ends_epoch=False)
         ranks.world().epochs += 1
-        pulled = self._seen(steps) if training.l1[0] > 0 and training.soft_edge_mask is not None else None
+        pulls = training.l1[0] > 0 and training.soft_edge_mask is not None
+        pulled = self._seen(steps, training.ranges.mine) if pulls else None
         return sums.finish(training, hooks, pulled)
 
-    def _seen(self, steps: list[list[Group]]) -> Tensor:
-        """Which edges are in a share of some step: nothing speaks for the others, so nothing pulls them either."""
+    def _seen(self, steps: list[list[Group]], own: slice) -> Tensor:
+        """Which of some edges are in a share of some step: nothing speaks for others, so nothing pulls them."""
         share = torch.empty(self._task.graph.num_nodes, dtype=torch.int32)
         for number, (_, nodes) in enumerate(group for step in steps for group in step):
             share[nodes] = number
         graph, pieces = self._task.graph, list[Tensor]()
         share = share.to(graph.edges.device)
-        for source, target in (some.unbind() for some in torch.split(graph.edges, _EDGES, dim=1)):
+        for source, target in (some.unbind() for some in torch.split(graph.edges[:, own], _EDGES, dim=1)):
             pieces.append(share.index_select(0, source) == share.index_select(0, target))
             graph.release()
         return torch.cat(pieces)

@@ -1,9 +1,11 @@
 """The whole state of a `Training` as named tensors and plain values, and back.
 
-Weights are ranked in the order of their names, and files forget that order: the plain values keep it.
+Weights are ranked in the order of their names, and files forget that order: the plain values keep it. Where several
+processes train, what each has of its own edges alone is brought together in the first one, so that a file does not
+tell how many they were.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -21,7 +23,11 @@ MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, Overfl
 
 
 def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
-    """Everything that the next epoch depends on; rounds that are over are kept elsewhere."""
+    """Everything that the next epoch depends on; rounds that are over are kept elsewhere.
+
+    Of several processes the first one packs, while the others `lend` what they own.
+    """
+    moments, best = lend(training)
     tensors = {f"state/{name}": value for name, value in training.network.state_dict().items()}
     tensors |= _masks("masks", training.masks) | _soft_masks(
         "scores", training.soft_edge_mask, training.soft_weight_masks
@@ -31,6 +37,7 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
     tensors |= {f"memory/{name}": value for name, value in training.method_state.items()}
     for index, parameter in enumerate(training.optimizer):
         state = training.optimizer.state.get(parameter, {})
+        state = {**state, **moments} if parameter is training.own_edges else state
         tensors |= {f"adam/{index}/{key}": value for key, value in state.items()}
     meta: dict[str, Any] = {
         "epoch": training.epoch,
@@ -41,15 +48,36 @@ def pack(training: Training) -> tuple[Tensors, dict[str, Any]]:
         "l1": training.l1,
         "history": [list(asdict(record).values()) for record in training.history],
     }
-    if training.best is not None:
-        best_tensors, meta["best"] = pack_snapshot(training.best)
+    if best is not None:
+        best_tensors, meta["best"] = pack_snapshot(best)
         tensors |= {f"best/{name}": value for name, value in best_tensors.items()}
     meta["names"] = list(tensors)
     return own_copies(tensors), meta
 
 
+def lend(training: Training) -> tuple[Tensors, Snapshot | None]:
+    """Moments of the soft edge mask, and the best epoch: in the first process of all edges. All ask at once."""
+    ranges, best, own = training.ranges, training.best, training.own_edges
+    state = {} if own is None else training.optimizer.state.get(own, {})
+    moments = {key: ranges.to_first(state[key]) for key in _MOMENTS if key in state}
+    if best is not None and best.soft_edge_mask is not None:
+        best = replace(best, soft_edge_mask=ranges.to_first(best.soft_edge_mask))
+    return moments, best
+
+
+def owned(training: Training, tensors: Tensors) -> list[str]:
+    """The names of those packed tensors of which a process needs no more than its own edges; alone, of none."""
+    if training.ranges.alone:
+        return []
+    softened = sum(name.startswith("scores/weights/") for name in tensors)
+    place = len(list(training.network.parameters())) + softened  # of the soft edge mask among what is trained
+    moments = [f"adam/{place}/{key}" for key in _MOMENTS] if "scores/edges" in tensors else []
+    size = (training.ranges.size,)
+    return [name for name in (*moments, "best/scores/edges") if name in tensors and tensors[name].shape == size]
+
+
 def unpack(training: Training, tensors: Tensors, meta: dict[str, Any]) -> None:
-    """Bring a fresh `Training` to the state that was packed."""
+    """Bring a fresh `Training` to the state that was packed; in one of several, what is `owned` is of its edges."""
     device = training.task.device
     tensors = {name: tensors[name].to(device, copy=True) for name in meta["names"]}
     training.network.load_state_dict(_below(tensors, "state/"))
@@ -112,6 +140,7 @@ def unpack_snapshot(tensors: Tensors, meta: dict[str, Any]) -> Snapshot:
     )
 
 
+_MOMENTS = ("exp_avg", "exp_avg_sq")
 _FIELDS = tuple(EpochRecord.__dataclass_fields__)
 
 

@@ -22,7 +22,9 @@ from fastglt.kernels.optimizer import Adam, Limits, Product
 from fastglt.masks import Mask, Masks, lay_side_by_side, zeros_side_by_side
 from fastglt.models.base import Network
 from fastglt.models.units import Units
+from fastglt.system import ranks
 from fastglt.system.process import keep_large_memory
+from fastglt.system.ranges import Ranges
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks.base import Scores, Step, Task
 from fastglt.training.distillation import Teacher
@@ -58,12 +60,15 @@ class Training:
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
         self.hooks, self._by_parts = Hooks(), recipe.by_parts(task)
         self.step_weight, self.ends_epoch = 1.0, True
+        shared = self._by_parts is not None  # else every process computes all of it
+        self.ranges = Ranges(task.graph.num_edges, ranks.world()) if shared else Ranges(task.graph.num_edges)
         if task.graph.is_large:
             keep_large_memory()
         self.weights = {name: self.network.get_parameter(name) for name in network.prunable}
         lay_side_by_side(self.weights)  # they are ranked as one
         self._places = {name: _places_of(weight, self.network) for name, weight in self.weights.items()}
         self.soft_edge_mask: Tensor | None = None
+        self.own_edges: Tensor | None = None  # the part of it that this process moves; alone, all of it
         self.soft_weight_masks: dict[str, Tensor] = {}
         self.gradient_sum: dict[str, Tensor] = {}
         self.method_state: dict[str, Tensor] = {}  # what the method keeps from epoch to epoch
@@ -116,7 +121,10 @@ class Training:
         self._soft = {
             name: Product(weights[name], score, l1=l1[1]) for name, score in self.soft_weight_masks.items()
         }
-        edges = [] if self.soft_edge_mask is None else [self.soft_edge_mask]
+        self.own_edges = mask = self.soft_edge_mask
+        if mask is not None and not self.ranges.alone:
+            self.own_edges = self.ranges.own(mask.detach())
+        edges = [] if self.own_edges is None else [self.own_edges]
         groups: list[tuple[Iterable[Tensor], float]] = [
             (self.network.parameters(), self.weight_decay),
             ([*self.soft_weight_masks.values(), *edges, *self.extra.values()], 0.0),
@@ -152,7 +160,7 @@ class Training:
     def rewind(self) -> None:
         """Back to Θ0 under the masks in force, without soft scores; the next stage brings a fresh optimiser."""
         self.network.load_state_dict(self._start.state_dict())
-        self.soft_edge_mask, self.soft_weight_masks, self._soft = None, {}, {}
+        self.soft_edge_mask, self.own_edges, self.soft_weight_masks, self._soft = None, None, {}, {}
         self.end_stage()
         self.apply(self.masks)
 
@@ -165,7 +173,15 @@ class Training:
         """Keep the best epoch as the ticket of a round (from 1); the search goes on to a sparser one."""
         assert self.best is not None, "the round has been trained"
         self.best = replace(self.best, round=number)
-        self.rounds.append(self.best)
+        self.rounds.append(self.whole_best())
+
+    def whole_best(self) -> Snapshot:
+        """The best epoch with the soft mask of all edges; of several processes each keeps that of its own."""
+        assert self.best is not None, "it has been trained"
+        own = self.best.soft_edge_mask
+        if own is None or self.ranges.alone:
+            return self.best
+        return replace(self.best, soft_edge_mask=self.ranges.whole(own, "edges"))
 
     def run_epoch(self, hooks: Hooks) -> None:
         """The epoch's steps, then a look at validation and test."""
@@ -210,12 +226,17 @@ class Training:
         hooks.after_step(self)
 
     def move_edges(self, gradient: Tensor, pulled: Tensor | None) -> None:
-        """Move the soft edge mask alone, by a gradient over the whole graph; the l1 term pulls these edges."""
+        """Move the soft edge mask alone, each process its own edges, by their gradients over the whole graph.
+
+        The l1 term pulls those of them that are `pulled`.
+        """
         assert self.soft_edge_mask is not None
+        assert self.own_edges is not None
         if pulled is not None:
-            gradient.add_(self.soft_edge_mask.detach().sign().mul_(pulled), alpha=self.l1[0])
-        self.soft_edge_mask.grad = gradient
+            gradient.add_(self.own_edges.detach().sign().mul_(pulled), alpha=self.l1[0])
+        self.own_edges.grad = gradient
         self.optimizer.step()
+        self.ranges.fill(self.soft_edge_mask.detach(), "edges")
 
     def _outputs_of(self, step: Step, *, overview: bool) -> tuple[Tensor, Tensor]:
         """The outputs for a step's targets; and for those of the task's overview, or else the same again."""
@@ -306,9 +327,9 @@ class Training:
         units = self.network.read_units(kept) if self._kept_weights else None
         self._read_units = None if units is None else units.to(device)
         self._zero_pruned()
-        if self.soft_edge_mask is not None:
-            for moment in self._moments(self.soft_edge_mask):
-                moment.mul_(masks.edges.kept.to(device))
+        if self.own_edges is not None:
+            for moment in self._moments(self.own_edges):
+                moment.mul_(self.ranges.own(masks.edges.kept).to(device))
 
     @torch.no_grad()
     def _zero_pruned(self) -> None:
@@ -337,12 +358,13 @@ class Training:
         eligible = self.target is None or self.target == (masks.edges.count, masks.weights_kept)
         if eligible and (self.best is None or scores.better_than(self.best.scores)):
             self.best = None  # its tensors make room for the new ones
+            soft = None if self.soft_edge_mask is None else self.ranges.own(self.soft_edge_mask.detach())
             self.best = Snapshot(
                 epoch=self.epoch,
                 scores=scores,
                 state={name: value.detach().clone() for name, value in self.network.state_dict().items()},
                 masks=masks,
-                soft_edge_mask=None if self.soft_edge_mask is None else self.soft_edge_mask.detach().clone(),
+                soft_edge_mask=None if soft is None else soft.clone(),
                 soft_weight_masks={name: m.detach().clone() for name, m in self.soft_weight_masks.items()},
                 findings=self.hooks.findings(self),
             )
@@ -391,4 +413,4 @@ def train(training: Training, method: "Method", after_epoch: Callable[[Training]
     if training.best is None:
         rule = "a search must end with an epoch under masks of exactly the target counts"
         raise InputError(f"{rule} (got none from method '{method.name}'); cut to them before its last stage")
-    return training.best
+    return training.whole_best()

@@ -35,7 +35,7 @@ class Snapshot:
     scores: Scores
     state: dict[str, Tensor]
     masks: Masks
-    soft_edge_mask: Tensor | None
+    soft_edge_mask: Tensor | None  # while several processes train, of the edges that this one owns
     soft_weight_masks: dict[str, Tensor] = field(default_factory=dict)
     round: int = 0  # of an iterative search, from 1
     findings: dict[str, Any] = field(default_factory=dict)  # what the method has found out besides, as plain values

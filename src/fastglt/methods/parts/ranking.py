@@ -14,6 +14,8 @@ from fastglt.kernels import extremes
 from fastglt.methods.parts.schedules import Swap
 from fastglt.system.seeds import permutation
 
+NOT_TO_SWAP_BY = "strengths and gradients to swap by must be numbers (got NaN); try a lower learning rate"
+
 
 def lowest(strengths: Tensor, count: int, seed: int) -> Tensor:
     """A boolean vector of the `count` smallest strengths; ties fall in a seeded random order.
@@ -120,9 +122,7 @@ def swapped(kept: Tensor, swap: Swap, *, strength: Tensor, potential: Tensor, se
     if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # guesses that were too strict
         found = extremes(kept, strength, potential, math.inf, -math.inf)
         if len(found[0]) < swap.drop or len(found[1]) < swap.grow:  # NaN is neither weak nor promising
-            raise InputError(
-                "strengths and gradients to swap by must be numbers (got NaN); try a lower learning rate"
-            )
+            raise InputError(NOT_TO_SWAP_BY)
     sizes, promises = np.abs(strength.numpy()[found[0]]), -potential.numpy()[found[1]]
     if swap.drop:
         after[found[0][_settle(sizes, swap.drop, seed)]] = False
