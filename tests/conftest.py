@@ -7,6 +7,7 @@ measured for this machine or downloaded to it stays out: the cache folder is an 
 store.
 """
 
+import fcntl
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fastglt import Ticket
 
 BACKENDS = ("numba", "torch", "plain")
+_TURN = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,9 +36,24 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["FASTGLT_CACHE"] = folder.name
     os.environ["FASTGLT_STORE"] = str(Path(folder.name) / "results.sqlite")
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", default=None):
+        if not sys.dont_write_bytecode and not (Path(__file__).parent / "kernels" / "__pycache__").exists():
+            _take_turn(config)
         with quiet_import():
             import torch_geometric  # noqa: F401
         compile_once()
+
+
+def _take_turn(config: pytest.Config) -> None:
+    """In a fresh clone, one process at a time imports all tests: what it leaves compiled, the next one reads."""
+    place = Path(os.environ[FOLDER].rpartition(":")[0]) / "imports.lock"
+    config.stash[_TURN] = turn = os.open(place, os.O_CREAT | os.O_RDWR)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """All tests are imported."""
+    if (turn := session.config.stash.get(_TURN, None)) is not None:
+        os.close(turn)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,10 +4,12 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 TINY = "synthetic:nodes=80,edges=200,features=16,classes=3"
 SHORT = ("--hidden", "16", "--oneshot-epochs", "4", "--denoise-epochs", "12", "--interval", "3", "--threads", "1")
@@ -25,6 +27,7 @@ class Result:
 
 
 Cli = Callable[..., Result]
+_made_once = cache(get_command)  # out of the signatures of all commands, whichever one is called
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
     from fastglt.cli import main
 
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("typer.main.get_command", _made_once)
 
     def run(*arguments: object) -> Result:
         monkeypatch.setattr(sys, "argv", ["fastglt", *map(str, arguments)])

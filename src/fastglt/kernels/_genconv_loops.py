@@ -8,7 +8,7 @@ rows are taken for `_ROWS` rows at a time, whatever the number of threads.
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, _add, _drop, _words
+from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, _add, _copy, _drop, _words
 from fastglt.kernels._prefetch import fetch_rows
 from fastglt.kernels._softmax_loops import _divide, _shares, _sum
 
@@ -20,12 +20,9 @@ def statistics(h, out):  # type: ignore[no-untyped-def]
     """Mean, summed squares about it, largest and smallest of each channel, for `_ROWS` rows at a time."""
     for block in prange(out.shape[0]):
         rows = h[block * _ROWS : (block + 1) * _ROWS]
-        out[block, 0], out[block, 1], out[block, 2], out[block, 3] = (
-            h.dtype.type(0),
-            h.dtype.type(0),
-            rows[0],
-            rows[0],
-        )
+        out[block, :2] = h.dtype.type(0)
+        _copy(rows[0], out[block, 2])
+        _copy(rows[0], out[block, 3])
         for i in range(rows.shape[0]):
             _look(rows[i], out[block, 0], out[block, 2], out[block, 3])
         _divide_by(out[block, 0], h.dtype.type(rows.shape[0]))
@@ -82,7 +79,7 @@ def heard(indptr, indices, values, both, h, own, norm, drop, least, ahead, out, 
             _sent(h, own[i] if own.shape[0] else i, norm, drop, xhat, z)
             _add(out[i], h.dtype.type(1), z)
             if below.shape[0]:
-                below[i] = sums[:width]
+                _copy(sums[:width], below[i])
 
 
 @njit(**_OPTIONS)
@@ -140,10 +137,10 @@ def norm_backward(h, norm, first, second, more, out):  # type: ignore[no-untyped
             factor = _normal(h[i], norm, xhat)
             _times(out[i], norm[4])
             if norm[0] == LAYER:
-                a, b = _two_means(out[i], xhat)
-                means[0], means[1] = a, b
+                means[0], means[1] = _two_means(out[i], xhat)
             else:
-                means[0], means[1] = first, second
+                _copy(first, means[0])
+                _copy(second, means[1])
             _centred(xhat, means[0], means[1], factor, norm[2], out[i])
             if more.shape[0]:
                 _add(out[i], h.dtype.type(1), more[i])
@@ -153,7 +150,7 @@ def norm_backward(h, norm, first, second, more, out):  # type: ignore[no-untyped
 def _sent(h, i, norm, drop, xhat, z):  # type: ignore[no-untyped-def]
     """x̂ and z of a row; norm is (kind, its ε, factor and shift of each channel, weight, bias)."""
     if norm[0] == NONE:
-        z[:] = h[i]
+        _copy(h[i], z)
     else:
         _normal(h[i], norm, xhat)
         _rectify(xhat, norm[4], norm[5], z)

@@ -13,8 +13,11 @@ from fastglt.kernels._prefetch import fetch_rows
 
 _FAST = {"contract", "reassoc", "nsz"}
 _COMMON = {"fastmath": _FAST, "error_model": "numpy", "cache": True, "nogil": True}  # a division checks for nothing
-_OPTIONS = {"parallel": True, **_COMMON}
-_ROW = _COMMON  # a loop over one row vectorises best as a function of its own
+_CALLED = {"no_cfunc_wrapper": True, **_COMMON}  # a loop that Python calls
+_OPTIONS = {"parallel": True, **_CALLED}
+# A loop over one row vectorises best as a function of its own. It is compiled sooner without what Python calls a
+# function by: only loops may call it, Python would crash.
+_ROW = {"no_cpython_wrapper": True, **_CALLED}
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
 _ROWS = 32  # that one thread takes at a time where they share something
@@ -85,7 +88,7 @@ def activation_backward(y, grad, activation, key, threshold, scale, out):  # typ
 def dropout(x, key, threshold, scale, out):  # type: ignore[no-untyped-def]
     """out = x · scale where the hash of (key, row, column) is at least `threshold`, else 0."""
     for i in prange(x.shape[0]):
-        out[i] = x[i]
+        _copy(x[i], out[i])
         _drop(out[i], *_words(key, i), threshold, scale)
 
 
@@ -174,6 +177,13 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 def _add(row, factor, other):  # type: ignore[no-untyped-def]
     for x in range(row.shape[0]):
         row[x] += factor * other[x]
+
+
+@njit(**_ROW)
+def _copy(row, other):  # type: ignore[no-untyped-def]
+    """other = row; written as `other[:] = row`, numba compiles and links a message about shapes for seconds."""
+    for x in range(row.shape[0]):
+        other[x] = row[x]
 
 
 @njit(**_OPTIONS)

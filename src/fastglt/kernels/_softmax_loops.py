@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from fastglt.kernels._loops import _INSIDE, _OPTIONS, _ROW, _ROWS, LOWEST, POWERS_OF_2, _add
+from fastglt.kernels._loops import _INSIDE, _OPTIONS, _ROW, _ROWS, LOWEST, POWERS_OF_2, _add, _copy
 from fastglt.kernels._prefetch import fetch_rows
 
 
@@ -29,7 +29,7 @@ def means(indptr, indices, values, both, least, ahead, out, below, lost):  # typ
         for i in range(block * _ROWS, min(rows, (block + 1) * _ROWS)):
             sums[:] = both.dtype.type(0)
             _sum(indptr[i], indptr[i + 1], indices, values, both, ahead, sums)
-            below[i] = sums[:width]
+            _copy(sums[:width], below[i])
             lost[i] = _divide(sums[width:], below[i], least, out[i])
 
 
