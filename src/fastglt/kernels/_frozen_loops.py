@@ -2,11 +2,11 @@
 
 from numba import njit, prange
 
-from fastglt.kernels._loops import _CALLED, _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _copy
+from fastglt.kernels._loops import _OPTIONS, _ROW, _ROWS, ELU, NONE, RELU, _copy
 from fastglt.kernels._vectors import project_row, sum_columns, sum_rows
 from fastglt.kernels.frozen import LANES, NARROW, STRIP
 
-_IN_ORDER = {**_CALLED, "fastmath": {"contract"}}  # as `project_row` needs it
+_IN_ORDER = {**_ROW, "fastmath": {"contract"}}  # as `project_row` needs it
 
 
 @njit(**_OPTIONS)
@@ -146,7 +146,7 @@ def narrow_sum(indptr, indices, values, dense, bias, out):  # type: ignore[no-un
             _narrow_row(indices, values, dense, indptr[i], indptr[i + 1], bias, out[i])
 
 
-@njit(**_CALLED)
+@njit(**_ROW)
 def narrow_sum_alone(indptr, indices, values, dense, bias, out):  # type: ignore[no-untyped-def]
     """`narrow_sum` by the calling thread; the shortest rows for themselves, which a loop would cost most."""
     if out.shape[1] == LANES:
@@ -183,7 +183,7 @@ def product(indptr, indices, values, dense, out):  # type: ignore[no-untyped-def
         sum_rows(indices, values, 0, dense, indptr[i], indptr[i + 1], 0, out[i])
 
 
-@njit(**_CALLED)
+@njit(**_ROW)
 def product_alone(indptr, indices, values, dense, out):  # type: ignore[no-untyped-def]
     """`product` by the calling thread."""
     if dense.shape[1] == NARROW:

@@ -12,12 +12,15 @@ from numba import njit, prange
 from fastglt.kernels._prefetch import fetch_rows
 
 _FAST = {"contract", "reassoc", "nsz"}
-_COMMON = {"fastmath": _FAST, "error_model": "numpy", "cache": True, "nogil": True}  # a division checks for nothing
-_CALLED = {"no_cfunc_wrapper": True, **_COMMON}  # a loop that Python calls
-_OPTIONS = {"parallel": True, **_CALLED}
-# A loop over one row vectorises best as a function of its own. It is compiled sooner without what Python calls a
-# function by: only loops may call it, Python would crash.
-_ROW = {"no_cpython_wrapper": True, **_CALLED}
+_COMMON = {
+    "fastmath": _FAST,
+    "error_model": "numpy",  # a division checks for nothing
+    "cache": True,
+    "nogil": True,
+    "no_cfunc_wrapper": True,  # nobody calls it from C: sooner compiled
+}
+_OPTIONS = {"parallel": True, **_COMMON}
+_ROW = _COMMON  # a loop over one row vectorises best as a function of its own
 _INSIDE = {"inline": "always", "fastmath": _FAST, "error_model": "numpy"}
 
 _ROWS = 32  # that one thread takes at a time where they share something
