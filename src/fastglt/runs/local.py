@@ -20,6 +20,7 @@ from fastglt.system.process import safe_path
 from fastglt.system.terminal import WARNING, safe, warn
 
 _LOOK_EVERY = 0.05  # seconds
+_IMPORTED = ["fastglt.runs.worker", "fastglt.kernels._numba"]  # once for all runs, with the compiler's packages
 _GO_ON = "try fewer --jobs; the same command goes on from where it was"
 
 
@@ -65,7 +66,7 @@ class _Process:
     def __init__(self, run: Run, logs: Path, job_settings: Mapping[str, Any]) -> None:
         self._run, self._log = run, begin_log(logs, run.folder.name)
         server = multiprocessing.get_context("forkserver")
-        server.set_forkserver_preload(["fastglt.runs.worker"])
+        server.set_forkserver_preload(_IMPORTED)
         theirs, self._ours = server.Pipe(duplex=False)
         self._process = server.Process(target=_start, args=(run.job(**job_settings), theirs, str(self._log)))
         try:
