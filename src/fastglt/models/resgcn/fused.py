@@ -14,7 +14,8 @@ from torch.autograd.function import once_differentiable
 
 from fastglt.graphs.messages import Hop
 from fastglt.kernels.drop import Drop
-from fastglt.kernels.genconv import Heard, Norm, Sent, Statistics
+from fastglt.kernels.genconv import Gradients, Heard, Norm, Sent, Statistics
+from fastglt.models.resgcn.norms import BatchRenorm, count
 from fastglt.system.blocks import reused_empty
 
 _KEPT = 5 << 28  # bytes of what layers heard that a network may keep for its gradients
@@ -59,12 +60,12 @@ def activated(norm: nn.Module, drop: Drop | None, h: Tensor, weight: Tensor, bia
 class _Convolved(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, step: Step, h: Tensor, values: Tensor, t: Tensor, *learnt: Tensor | None) -> Tensor:
-        found, own = Statistics.of(h), step.hop.receiver_columns
+        found, own = _counted(step.norm, h), step.hop.receiver_columns
         sent = Sent.of(h, _norm(step.norm, found, *learnt[:2]), step.drop, found)
         size = 2 * step.hop.csr.num_rows * h.shape[1] * h.element_size()
         keep = any(ctx.needs_input_grad) and step.room.take(size)
         heard = sent.hear(step.hop.csr, values, own, float(t), keep=keep)
-        _count(step.norm, found, h.shape[0])
+        ctx.correction = _correction(step.norm)
         ctx.step, ctx.heard, ctx.made_of = step, heard if keep else None, (sent.norm, sent.bound)
         ctx.save_for_backward(h, values, t, *learnt)
         return _finished(step, h, heard.rows, learnt[2:])
@@ -88,15 +89,16 @@ class _Convolved(torch.autograd.Function):
             csr, values, own, float(t), heard, of_rows, more=more, of_values=ctx.needs_input_grad[2]
         )
         of_t = found.temperature.to(t.dtype).view(t.shape)
-        return None, found.h, found.values, of_t, found.weight, found.bias, *of_mlp
+        of_weight = _of_weight(found, ctx.correction)
+        return None, found.h, found.values, of_t, of_weight, found.bias, *of_mlp
 
 
 class _Activated(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, norm: nn.Module, drop: Drop | None, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        found = Statistics.of(h)
+        found = _counted(norm, h)
         sent = Sent.of(h, _norm(norm, found, weight, bias), drop, found)
-        _count(norm, found, h.shape[0])
+        ctx.correction = _correction(norm)
         ctx.sent = replace(sent, h=h.new_empty(0))
         ctx.save_for_backward(h)
         return sent.activated()
@@ -105,7 +107,7 @@ class _Activated(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         found = replace(ctx.sent, h=ctx.saved_tensors[0]).activated_backward(grads[0].contiguous())
-        return None, None, found.h, found.weight, found.bias
+        return None, None, found.h, _of_weight(found, ctx.correction), found.bias
 
 
 def _by_parts(
@@ -124,6 +126,26 @@ def _by_parts(
     return [next(found) if want else None for want in wanted]
 
 
+def _counted(norm: nn.Module | None, h: Tensor) -> Statistics:
+    """The statistics of the rows, which a norm that is trained has then taken into account."""
+    found = Statistics.of(h)
+    count(norm, found.mean, found.variance, h.shape[0])
+    return found
+
+
+def _correction(norm: nn.Module | None) -> tuple[Tensor, Tensor] | None:
+    """Scale and shift of a batch renormalisation that is trained."""
+    return (norm.scale, norm.shift) if isinstance(norm, BatchRenorm) and norm.training else None
+
+
+def _of_weight(found: Gradients, correction: tuple[Tensor, Tensor] | None) -> Tensor | None:
+    """The gradient of a norm's weight, from those of the weight and bias that rows were computed with."""
+    if correction is None or found.weight is None or found.bias is None:
+        return found.weight
+    scale, shift = correction
+    return found.weight * scale + found.bias * shift
+
+
 def _norm(norm: nn.Module | None, found: Statistics, weight: Tensor | None, bias: Tensor | None) -> Norm:
     """A norm as numbers."""
     if norm is None or weight is None or bias is None:
@@ -131,27 +153,13 @@ def _norm(norm: nn.Module | None, found: Statistics, weight: Tensor | None, bias
     if isinstance(norm, nn.LayerNorm):
         return Norm.layer(norm.eps, weight, bias)
     assert isinstance(norm, nn.BatchNorm1d)
+    if isinstance(norm, BatchRenorm) and norm.training:
+        weight, bias = norm.corrected(weight, bias)
     if norm.training:
         return Norm.batch(found.mean, found.variance, norm.eps, weight, bias, counts=True)
     assert norm.running_mean is not None
     assert norm.running_var is not None
     return Norm.batch(norm.running_mean, norm.running_var, norm.eps, weight, bias, counts=False)
-
-
-@torch.no_grad()
-def _count(norm: nn.Module | None, found: Statistics, rows: int) -> None:
-    """Let a batch norm count what it has seen, as PyTorch's does."""
-    if not isinstance(norm, nn.BatchNorm1d) or not norm.training:
-        return
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    assert norm.num_batches_tracked is not None
-    if rows < 2:
-        raise ValueError("a batch norm needs two rows or more to learn from")
-    norm.num_batches_tracked.add_(1)
-    share = norm.momentum or 0.0
-    norm.running_mean.lerp_(found.mean, share)
-    norm.running_var.lerp_(found.variance * (rows / (rows - 1)), share)
 
 
 def _finished(step: Step, h: Tensor, rows: Tensor, learnt: tuple[Tensor | None, ...]) -> Tensor:

@@ -3,9 +3,7 @@
 from functools import partial
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
-from torch.nn.functional import batch_norm, layer_norm
 
 from fastglt.graphs.messages import Hop
 from fastglt.kernels import affine, dropped
@@ -15,9 +13,8 @@ from fastglt.kernels.genconv import serves
 from fastglt.kernels.softmax import softmax_aggregate
 from fastglt.models.recompute import recomputed
 from fastglt.models.resgcn.fused import Room, Step, activated, convolved
+from fastglt.models.resgcn.norms import NORMS, normalise
 from fastglt.system.seeds import derive, uniform
-
-NORMS = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
 
 class GENLayer(nn.Module):
@@ -95,20 +92,6 @@ def aggregated(hop: Hop, values: Tensor, z: Tensor, edge: tuple[Tensor, ...], t:
     assert hop.edge_rows is not None, "it was checked"
     weight, bias = edge
     return edge_softmax_aggregate(hop.csr, values, z, hop.edge_rows.table, hop.entry_row, weight, bias, t)
-
-
-def normalise(norm: nn.Module, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A norm with these parameters. Where gradients are off, a batch norm counts what it sees."""
-    if isinstance(norm, nn.LayerNorm):
-        return layer_norm(x, norm.normalized_shape, weight, bias, norm.eps)
-    assert isinstance(norm, nn.BatchNorm1d)
-    if not norm.training:
-        return batch_norm(x, norm.running_mean, norm.running_var, weight, bias, training=False, eps=norm.eps)
-    if torch.is_grad_enabled():
-        return batch_norm(x, None, None, weight, bias, training=True, eps=norm.eps)
-    norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-    counted = norm.running_mean, norm.running_var
-    return batch_norm(x, *counted, weight, bias, training=True, eps=norm.eps)  # PyTorch's usual momentum
 
 
 def uniform_parameter(seed: int, *purpose: object, shape: tuple[int, ...], inputs: int) -> nn.Parameter:

@@ -17,7 +17,8 @@ from fastglt.models.base import Backbone
 from fastglt.models.operations import Aggregation, Linear, Operation
 from fastglt.models.parts import product
 from fastglt.models.resgcn.fused import Room
-from fastglt.models.resgcn.layer import NORMS, GENLayer, finished, uniform_parameter
+from fastglt.models.resgcn.layer import GENLayer, finished, uniform_parameter
+from fastglt.models.resgcn.norms import NORMS
 
 if TYPE_CHECKING:
     from fastglt.models.portable import PyGForm
@@ -45,7 +46,7 @@ class ResGCN(Backbone):
         dropout: float = 0.5,  # before each convolution but the first, and before the read-out
         seed: int = 0,
         num_layers: int = 28,  # convolutions
-        norm: str = "batch",  # batch or layer
+        norm: str = "batch",  # batch or layer; renorm: batch renormalisation, for steps on parts of a graph
         mlp_layers: int = 1,  # matrices of each convolution's MLP
         temperature: float = 0.1,  # of the softmax; more: closer to the maximum
         learn_temperature: bool = False,  # one for each layer, which starts there
@@ -113,7 +114,7 @@ class ResGCN(Backbone):
         """See `ResGCNProgram`; None with layer norms, deeper MLPs or edge features."""
         from fastglt.models.resgcn.program import ResGCNProgram
 
-        if self.norm != "batch" or self.mlp_layers > 1 or self.edge_channels:
+        if self.norm == "layer" or self.mlp_layers > 1 or self.edge_channels:
             return None
         state, eps, temperatures = self.state_dict(), self.last_norm.eps, self.all_temperatures
         return ResGCNProgram(state, eps=eps, temperatures=temperatures, self_loops=self.self_loops)

@@ -26,7 +26,7 @@ def pyg_form(network: ResGCN, graph: Graph, soft_edge_mask: Tensor | None) -> Py
             "hidden": network.hidden,
             "classes": network.out_channels,
             "temperatures": network.all_temperatures,
-            "norm": network.norm,
+            "norm": network.norm.replace("renorm", "batch"),  # they differ in training alone
             "mlp_layers": network.mlp_layers,
         },
         state=_state(network),

@@ -6,8 +6,9 @@ from torch import Tensor
 from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.messages import Hop
 from fastglt.models.parts import product
-from fastglt.models.resgcn.layer import GENLayer, aggregated, normalise
+from fastglt.models.resgcn.layer import GENLayer, aggregated
 from fastglt.models.resgcn.network import ResGCN
+from fastglt.models.resgcn.norms import normalise
 from fastglt.models.strips import StripLayer
 
 

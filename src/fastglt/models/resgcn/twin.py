@@ -36,6 +36,7 @@ class StockResGCN(StockNetwork):
         edge_channels: int = 0,
     ) -> None:
         super().__init__(dropout)
+        norm = norm.replace("renorm", "batch")  # PyG has none; they differ in training alone
         self.self_loops, self.edge_channels = self_loops, edge_channels
         self.encoder, self.readout = nn.Linear(in_channels, hidden), nn.Linear(hidden, out_channels)
         convolution = {"aggr": "softmax", "t": temperature, "learn_t": learn_temperature, "bias": True}
