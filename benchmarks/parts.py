@@ -5,11 +5,11 @@
     python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option norm=renorm --arms 16/4x4:150
     python benchmarks/parts.py table
 
-An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so) and of epochs. Every search is FastGLT's,
-to 20 % of the edges and half of the weights gone; the score is that of the network it leaves, on the whole graph,
-at its best validation epoch. Seconds are those of the processor for an epoch, the median; memory is the most that
-training takes beyond what the process had before it began, data and all. Each line of the file is one search, so a
-kill costs one; finished ones are not done again.
+An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so) and of epochs. Each search
+is FastGLT's, to 20 % of the edges and half of the weights gone; the score is that of the network it leaves, on the
+whole graph, at its best validation epoch. Seconds are those of the processor for an epoch, the median; memory is
+the most that training takes beyond what the process had before it began, data and all. Each line of the file is one
+search, so a kill costs one; finished ones are not done again.
 """
 
 import argparse
