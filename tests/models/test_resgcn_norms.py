@@ -33,9 +33,10 @@ class PlainRenorm(nn.BatchNorm1d):
         with torch.no_grad():
             first = self.num_batches_tracked == 0
             about = variance if first else variance + (mean - self.running_mean) ** 2
-            self.running_var.lerp_(about, 1.0 if first else 0.5)
-            self.running_mean.lerp_(mean, 1.0 if first else 0.5)
             self.num_batches_tracked += 1
+            share = max(0.1, 1 / int(self.num_batches_tracked))
+            self.running_var.lerp_(about, share)
+            self.running_mean.lerp_(mean, share)
         return ((x - mean) / own * r + d.detach()) * self.weight + self.bias
 
 
@@ -61,6 +62,12 @@ def test_a_case_by_hand() -> None:
     torch.testing.assert_close(norm.running_var, torch.tensor([(4.0 + 16.0 + 16.0) / 2]))
     norm.count(torch.tensor([1000.0]), torch.tensor([0.0]))
     assert (norm.scale, norm.shift) == (pytest.approx(1 / 3), 5.0)
+    torch.testing.assert_close(norm.running_mean, torch.tensor([(2.0 + 6.0 + 1000.0) / 3]))  # all so far
+    for _ in range(20):
+        norm.count(torch.tensor([0.0]), torch.tensor([1.0]))
+    torch.testing.assert_close(
+        norm.running_mean, torch.tensor([1008.0 / 10 * 0.9**13])
+    )  # a tenth from the tenth on
 
 
 def test_training_normalises_as_evaluation_would() -> None:

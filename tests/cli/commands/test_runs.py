@@ -304,6 +304,13 @@ def test_runs_of_another_machine_are_added_and_listed(cli: Cli, store: Path, tmp
     assert "3 were there already" in " ".join(again.split())
 
 
+def test_no_file_is_written_where_no_run_fits(cli: Cli, store: Path, tmp_path: Path) -> None:
+    fill(store)
+    told = cli("runs", "--seed", "77", "--share", str(tmp_path / "runs.jsonl"))
+    assert "no seed is 77" in " ".join(told.err.split())
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
 def test_a_comparison_takes_what_another_machine_has_trained(cli: Cli, store: Path, tmp_path: Path) -> None:
     command = ("compare", "--dataset", TINY, "--methods", "random", "--seeds", "0", "--hidden", "4", "--quiet")
     short = ("--oneshot-epochs", "1", "--denoise-epochs", "2", "--interval", "1", "--jobs", "1", "--json")

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -38,6 +38,7 @@ def graphs(draw: st.DrawFn) -> tuple[Tensor, int]:
     return columns(chosen), nodes
 
 
+@settings(deadline=None)
 @given(graphs(), st.integers(0, 99))
 def test_the_forest_is_the_strongest_of_all(graph: tuple[Tensor, int], seed: int) -> None:
     edges, nodes = graph

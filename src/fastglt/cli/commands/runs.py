@@ -107,7 +107,7 @@ def runs(
         raise InputError(f"the id must be that of a run in '{store}' (got {number}); `fastglt runs` lists them")
     if csv is not None:
         _write_csv(csv, found)
-    if share is not None:
+    if share is not None and found:
         from fastglt.runs.store_exchange import share as write_shared
 
         write_shared(found, share)

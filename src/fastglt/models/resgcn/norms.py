@@ -16,7 +16,7 @@ class BatchRenorm(nn.BatchNorm1d):
     """
 
     def __init__(self, num_features: int) -> None:
-        super().__init__(num_features, momentum=0.5)
+        super().__init__(num_features)
         self.scale, self.shift = torch.ones(()), torch.zeros(())  # of the rows that were counted last
 
     @torch.no_grad()
@@ -26,15 +26,12 @@ class BatchRenorm(nn.BatchNorm1d):
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
         self.num_batches_tracked.add_(1)
-        if self.num_batches_tracked == 1:  # nothing to compare with
-            self.scale, self.shift = torch.ones_like(mean), torch.zeros_like(mean)
-            self.running_mean.copy_(mean)
-            self.running_var.copy_(variance)
-            return
+        share = max(self.momentum or 0.0, 1 / int(self.num_batches_tracked))  # at first the mean of all so far
         away, deviation = mean - self.running_mean, (self.running_var + self.eps).sqrt()
+        if share == 1:  # nothing to compare with
+            away, deviation = torch.zeros_like(mean), (variance + self.eps).sqrt()
         self.scale = ((variance + self.eps).sqrt() / deviation).clamp_(1 / _MOST_SCALE, _MOST_SCALE)
         self.shift = (away / deviation).clamp_(-_MOST_SHIFT, _MOST_SHIFT)
-        share = self.momentum or 0.0
         self.running_mean.lerp_(mean, share)
         self.running_var.lerp_(variance + away.square(), share)  # about the mean of all, not about the part's
 
