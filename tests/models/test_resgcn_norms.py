@@ -67,7 +67,7 @@ def test_a_case_by_hand() -> None:
         norm.count(torch.tensor([0.0]), torch.tensor([1.0]))
     torch.testing.assert_close(
         norm.running_mean, torch.tensor([1008.0 / 10 * 0.9**13])
-    )  # a tenth from the tenth on
+    )  # then a tenth
 
 
 def test_training_normalises_as_evaluation_would() -> None:
