@@ -65,9 +65,7 @@ def test_a_case_by_hand() -> None:
     torch.testing.assert_close(norm.running_mean, torch.tensor([(2.0 + 6.0 + 1000.0) / 3]))  # all so far
     for _ in range(20):
         norm.count(torch.tensor([0.0]), torch.tensor([1.0]))
-    torch.testing.assert_close(
-        norm.running_mean, torch.tensor([1008.0 / 10 * 0.9**13])
-    )  # then a tenth
+    torch.testing.assert_close(norm.running_mean, torch.tensor([1008.0 / 10 * 0.9**13]))  # then a tenth
 
 
 def test_training_normalises_as_evaluation_would() -> None:

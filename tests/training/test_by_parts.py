@@ -82,6 +82,23 @@ class TestExactness:
         counted = [norm.num_batches_tracked for norm in norms]
         assert {int(count) for count in counted if count is not None} == {2}  # one for each step
 
+    def test_renormalisation_counts_what_the_whole_graph_has(self) -> None:
+        nodes, blocks = torch.arange(12), two_blocks()
+        unlike = Features(blocks.x.dense + 0.5 * (nodes >= 6).float().unsqueeze(1))
+        task = replace(blocks, x=unlike, train=torch.tensor([0, 1, 7, 8]), val=nodes[2:3], test=nodes[3:4])
+        options: dict[str, Any] = {"in_channels": 5, "hidden": 4, "out_channels": 2, "seed": 0}
+        options |= {"num_layers": 3, "dropout": 0.0}
+        network = make_model("resgcn", **options, norm="renorm")
+        training = Training(network, task, Recipe(lr=1e-9, parts=2, parts_per_step=2, shares=2), seed=0)
+        for _ in range(200):
+            training.run_epoch(Hooks())
+        plain = make_model("resgcn", **options, norm="batch").train()
+        plain(task.x, task.graph)  # on all nodes
+        counted, expected = (net.get_submodule("layers.1.norm") for net in (training.network, plain))
+        mean, variance = expected.get_buffer("running_mean") / 0.1, (expected.get_buffer("running_var") - 0.9) / 0.1
+        torch.testing.assert_close(counted.get_buffer("running_mean"), mean, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(counted.get_buffer("running_var"), variance * 11 / 12, rtol=1e-3, atol=1e-5)
+
     def test_soft_masks_of_edges_between_parts_stay(self) -> None:
         task = toy_task()
         training = trained(task, parts=3, epochs=1)
