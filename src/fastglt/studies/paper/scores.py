@@ -132,7 +132,7 @@ def time_line(found: Comparison, ask: Ask, method: str) -> Line:
         what=f"{ask.graph} {ask.model}, {method}, time of a search",
         value=f"{sum(times) / len(times):.2f} × dense" if times else "–",
         paper="–" if published_time is None else f"{published_time:g} × dense",
-        note="against a dense training of ours, on this machine",
+        note="against a dense training of ours, each timed as its machine was then",
     )
 
 
