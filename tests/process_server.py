@@ -22,7 +22,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-PREPARED = ("numba", "fastglt.runs.worker", "fastglt.bench", "fastglt.deploy.exports", "fastglt.serve.app")
+PREPARED = (
+    *("fastglt.kernels._ahead", "fastglt.runs.worker", "fastglt.bench", "fastglt.deploy.exports"),
+    *("fastglt.serve.app", "scipy.stats", "sklearn.datasets", "sklearn.neighbors", "typer.rich_utils"),
+)
 LOOK_EVERY = 0.5  # seconds
 LENGTH, STATUS = struct.Struct("!I"), struct.Struct("!i")
 OUTCOMES = 3  # descriptors: standard input, output and error

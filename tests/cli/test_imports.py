@@ -63,3 +63,4 @@ def test_an_experiment_in_python_loads_neither(tmp_path: Path) -> None:
 def test_help_does_not_even_load_torch() -> None:
     (loaded,) = modules_after(COMMANDS, "find --help")
     assert loaded.isdisjoint({"torch", "numba", *SLOW})
+    assert loaded.isdisjoint({"yaml", "sqlite3", "fastglt.runs.store", "rich.progress"}), "for runs alone"

@@ -23,6 +23,7 @@ from fastglt.methods import Budget, Targets
 from fastglt.models import BACKBONES, make, register
 from fastglt.runs.experiment import Experiment
 from fastglt.tasks import NodeClassification
+from tests.cli.conftest import TINY
 from tests.extending.conftest import Commands
 from tests.helpers import drop, house, randn
 from tests.models.references import randomise
@@ -252,10 +253,10 @@ def run(commands: Commands, tmp_path: Path) -> Callable[..., Any]:
 
 def test_compare_takes_it_by_where_it_lives(run: Callable[..., Any], tmp_path: Path) -> None:
     asked = ["--model", "my_sage:SAGE", "--model-option", "num_layers=2", "--methods", "random,oneshot"]
-    found = run("compare", *asked, "--seeds", "0-1", "--jobs", "2", *SHORT.split(), *QUIET)
+    found = run("compare", "--dataset", TINY, *asked, "--seeds", "0-1", "--jobs", "2", *SHORT.split(), *QUIET)
     assert (found["model"], found["failures"]) == ("sage", [])
     assert [cell["method"] for cell in found["cells"]] == ["random", "oneshot"]
-    folders = list((tmp_path / "runs" / "compare-digits-sage").glob("random-*"))
+    folders = list((tmp_path / "runs" / "compare-synthetic-sage").glob("random-*"))
     assert len(folders) == 2
     settings = json.loads((folders[0] / "run.json").read_text())["settings"]
     assert (settings["model"]["num_layers"], len(settings["model_code"])) == (2, 64)
@@ -264,7 +265,7 @@ def test_compare_takes_it_by_where_it_lives(run: Callable[..., Any], tmp_path: P
 def test_compare_takes_it_by_its_name_once_it_is_known(run: Callable[..., Any]) -> None:
     """Its runs are made in processes of their own, which have to find the class too."""
     asked = ["--use", "my_sage:SAGE", "compare", "--model", "sage", "--methods", "random", "--seeds", "0"]
-    found = run(*asked, "--jobs", "1", *SHORT.split(), *QUIET)
+    found = run(*asked, "--dataset", TINY, "--jobs", "1", *SHORT.split(), *QUIET)
     assert (found["model"], found["failures"], len(found["cells"])) == ("sage", [], 1)
 
 

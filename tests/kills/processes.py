@@ -17,7 +17,8 @@ from typing import IO, Protocol
 
 ENOUGH = 600.0  # seconds that nothing here should need, on however busy a machine
 _MARK = "KILLED_ON_PURPOSE"
-_MODULES = ["fastglt.runs.worker", "fastglt.cli", "numba", "torch_geometric.nn"]  # what takes time to import
+# What takes time to import:
+_MODULES = ["fastglt.runs.worker", "fastglt.cli", "fastglt.kernels._ahead", "torch_geometric.nn"]
 
 
 class Process(Protocol):

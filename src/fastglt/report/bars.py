@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fastglt.report.wording import duration, phase_title
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 _ROOM_FOR_NOTES = 110  # columns of a terminal from which sparsities stand beside the bar
 AfterEpoch = Callable[[str, Any, int], None]  # phase, training, epochs of the phase
@@ -49,6 +51,8 @@ class Bar:
     """
 
     def __init__(self, *, left: TimeLeft | None = None, hidden: bool = False) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         console = Console(stderr=True)
         self._left, self._notes = left, console.width >= _ROOM_FOR_NOTES
         self.is_shown = not hidden and (console.is_jupyter or console.is_terminal)

@@ -20,7 +20,7 @@ from fastglt.system.process import safe_path
 from fastglt.system.terminal import WARNING, safe, warn
 
 _LOOK_EVERY = 0.05  # seconds
-_IMPORTED = ["fastglt.runs.worker", "numba"]  # once for all runs
+_IMPORTED = ["fastglt.runs.worker", "fastglt.kernels._ahead"]  # once for all runs
 _GO_ON = "try fewer --jobs; the same command goes on from where it was"
 
 

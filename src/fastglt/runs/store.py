@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from fastglt.runs.store_place import DEFAULT, default_path
 from fastglt.runs.store_schema import (
     COLUMNS,
     PARTS,
@@ -36,9 +37,8 @@ from fastglt.runs.store_schema import (
 from fastglt.system import provenance
 from fastglt.system.storage import disk_errors
 
-__all__ = ["COLUMNS", "DEFAULT", "PARTS", "VERSION", "Entry", "Store", "key_of"]
+__all__ = ["COLUMNS", "DEFAULT", "PARTS", "VERSION", "Entry", "Store", "default_path", "key_of"]
 
-DEFAULT = Path("runs/results.sqlite")
 _FROZEN = "?immutable=1"  # how SQLite reads without files of its own beside the store
 _WAIT = 120.0  # seconds, for others that write
 _LEAST = 100  # bytes of a database's head
@@ -70,11 +70,6 @@ class Entry:
     ticket: str | None = None
     revision: str | None = field(default=None, compare=False)  # of the code that made it: the store fills it in
     machine: Mapping[str, Any] | None = field(default=None, compare=False)  # None: the one that records it
-
-
-def default_path() -> Path:
-    """Where finished runs are recorded unless a caller says otherwise: `FASTGLT_STORE`, or a file below runs/."""
-    return Path(os.environ.get("FASTGLT_STORE") or DEFAULT).expanduser()
 
 
 def key_of(settings: Mapping[str, Any]) -> str:

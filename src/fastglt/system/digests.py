@@ -1,6 +1,5 @@
 """Digests of a folder's files, in one file beside them: what was changed since is noticed."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,4 +40,6 @@ def is_as_recorded(path: Path, content: bytes) -> bool | None:
 
 def digest(content: bytes) -> str:
     """What tells a content from all others."""
+    import hashlib
+
     return hashlib.sha256(content).hexdigest()

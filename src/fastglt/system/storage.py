@@ -9,8 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from platformdirs import user_cache_dir
-
 from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.system.process import is_out_of_memory
 
@@ -30,6 +28,8 @@ _NO_MEMORY = "there is not enough memory; close other programs, or use a machine
 
 def cache_folder() -> Path:
     """Where downloads and measurements are kept: `FASTGLT_CACHE`, or the platform's own place for caches."""
+    from platformdirs import user_cache_dir
+
     return Path(os.environ.get("FASTGLT_CACHE") or user_cache_dir("fastglt")).expanduser()
 
 

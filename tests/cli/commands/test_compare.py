@@ -220,7 +220,7 @@ def test_a_run_killed_with_signal_9_goes_on_within_itself(cli: Cli, own_module: 
 
 def start(out: Path, *arguments: str) -> Process:
     words = [*COMMAND, "--methods", "random", "--seeds", "0", "--jobs", "1"]
-    words += ["--denoise-epochs", "400", "--checkpoint-every", "0", "--out", str(out), *arguments]
+    words += ["--denoise-epochs", "200", "--checkpoint-every", "0", "--out", str(out), *arguments]
     return Process("-m", "fastglt", *words)
 
 
@@ -257,7 +257,7 @@ def test_stopped_or_killed_its_processes_stop_with_a_checkpoint(tmp_path: Path, 
     if number == signal.SIGINT:
         assert process.returncode == 130
         assert err.endswith("\nstopped after 0 of 2 runs; the same command goes on from there\n")
-        again = start(tmp_path)
+        again = start(tmp_path, "--checkpoint-every", "600")
         _, err = again.communicate()
         assert again.returncode == 0, err
         assert len(list(tmp_path.glob("*/metrics.json"))) == 2

@@ -1,8 +1,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from fastglt.studies.paper import ITEMS
-from tests.cli.conftest import Cli
+from tests.cli.conftest import TINY, Cli
 
 
 def test_tables_and_figures_are_listed_with_what_they_need(cli: Cli, tmp_path: Path) -> None:
@@ -28,7 +30,10 @@ def test_a_dry_run_says_what_it_would_take(cli: Cli, tmp_path: Path) -> None:
     assert "8 of 8" in done.out  # two dense twins and six tickets
 
 
-def test_results_are_written_with_where_they_are_from(cli: Cli, tmp_path: Path) -> None:
+def test_results_are_written_with_where_they_are_from(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastglt.studies.paper.scope.SUBSTITUTE", TINY)
     short = ("--hidden", 4, "--oneshot-epochs", 1, "--denoise-epochs", 2, "--out", tmp_path / "runs", "--jobs", 1)
     given = ("--seeds", "0-1", "--data-root", tmp_path, "--results", tmp_path / "results")
     done = cli("reproduce", "table6", "--quick", *short, *given, "--quiet", "--json")

@@ -176,7 +176,7 @@ found = fastglt.compare(
     seeds=range(2),
     hidden=8,
     budget={{"oneshot_epochs": 2, "denoise_epochs": {epochs}}},
-    checkpoint_every=0,
+    checkpoint_every={every},
     jobs=1,
     progress=True,
 )
@@ -184,9 +184,9 @@ print(json.dumps(found.document()))
 """
 
 
-def script(epochs: int = 4, before: str = "") -> list[str]:
+def script(epochs: int = 4, before: str = "", every: int = 0) -> list[str]:
     """A user's script, without ``if __name__ == "__main__"``."""
-    Path("script.py").write_text(before + SCRIPT.format(dataset=TINY, epochs=epochs))
+    Path("script.py").write_text(before + SCRIPT.format(dataset=TINY, epochs=epochs, every=every))
     return ["script.py"]
 
 
@@ -229,7 +229,7 @@ def test_a_method_that_an_imported_module_registers_is_found() -> None:
 
 def test_an_interrupted_call_goes_on() -> None:
     """Ctrl-C stops the run that is under way with a checkpoint; the same call takes what there is."""
-    words = script(epochs=300)
+    words = script(epochs=200)
     process = Process(*words)
     runs, deadline = Path("runs/compare-synthetic-gcn"), time.monotonic() + 120
     while not list(runs.glob("random-*/checkpoint/search.part")):
@@ -242,7 +242,7 @@ def test_an_interrupted_call_goes_on() -> None:
     assert err.splitlines()[-1] == "fastglt.runs.series.Stopped: 1 of 4 runs"
     (part,) = runs.glob("random-*/checkpoint/*.part")
     assert len(list(runs.glob("*/metrics.json"))) == 1
-    done = run(*words)
+    done = run(*script(epochs=200, every=600))
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[0] == "1 of 4 runs are finished already"
     assert (json.loads(done.stdout)["cells"][0]["n"], part.exists()) == (2, False)

@@ -16,7 +16,6 @@ from fastglt.cli.shared.series import executed_by, tell_failures, teller, told_h
 from fastglt.errors import InputError, unknown_name
 from fastglt.report.tables import say
 from fastglt.report.wording import duration
-from fastglt.system import provenance
 from fastglt.system.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -174,6 +173,8 @@ def _write(one: "Reproduction", scope: "Scope", *, results: Path | None, figures
 
 def _origin(scope: "Scope") -> dict[str, Any]:
     """The command that was given, without where it wrote; its seeds; what it ran on."""
+    from fastglt.system import provenance
+
     words = ["fastglt", *sys.argv[1:]]
     for option in ("--results", "--figures", "--out", "--store", "--data-root"):
         while option in words:

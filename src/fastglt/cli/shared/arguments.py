@@ -7,7 +7,7 @@ import typer
 
 from fastglt.cli.shared.completion import complete, datasets, methods, models
 from fastglt.cli.shared.options import read_config
-from fastglt.runs.store import DEFAULT
+from fastglt.runs.store_place import DEFAULT
 
 WHAT, HOW, LONG, JUDGED, RUN = "What to prune", "The method's options", "Training", "The test", "The run"
 

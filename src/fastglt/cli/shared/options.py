@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 
 from fastglt.errors import InputError, unknown_name
 from fastglt.system.terminal import safe
-
-_MOST = 1 << 18  # bytes of a config
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
@@ -92,25 +89,6 @@ def split_options(texts: Sequence[str], flag: str = "--option") -> dict[str, str
     return found
 
 
-class _Texts(yaml.BaseLoader):
-    """Reads values as they stand there, as they would stand on the command line: 1:30 is no number of minutes."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping whose keys are there once."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = self.construct_object(key, deep=True)
-            if not isinstance(name, str) or name in seen:
-                got = f"'{name}' twice" if isinstance(name, str) else "a name that is no text"
-                raise yaml.constructor.ConstructorError(None, None, got, node.start_mark)
-            seen.add(name)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _is_nothing(value: object) -> bool:
-    return value is None or (isinstance(value, str) and value.lower() in ("", "~", "null"))
-
-
 def from_config(context: typer.Context) -> set[str]:
     """The options of a command that its config file has set, and not the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
@@ -121,7 +99,9 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Let a YAML file set a command's defaults; what is on the command line wins."""
     if path is None or context.resilient_parsing:
         return path
-    values = _load(path)
+    from fastglt.cli.shared.config_file import is_nothing, load
+
+    values = load(path)
     options = {
         option.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
@@ -138,39 +118,9 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             raise InputError(f"an option must be given once (got '{name}' twice in '{path}')")
         _check_value(value, name, path)
         several = getattr(options[name], "multiple", False)
-        defaults[option] = None if _is_nothing(value) else _as_text(value, several=several)
+        defaults[option] = None if is_nothing(value) else _as_text(value, several=several)
     context.default_map = {**(context.default_map or {}), **defaults}
     return path
-
-
-def _load(path: Path) -> dict[str, Any]:
-    """What a YAML file maps names to; whatever is wrong with it is one line."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST + 1)
-        if len(content) > _MOST:
-            raise InputError(f"the config '{path}' must have at most {_MOST:,} bytes (got more)")
-        values = yaml.load(content.decode(), _Texts)  # it makes nothing but texts
-    except OSError as error:
-        raise InputError(f"cannot read the config '{path}' ({error.strerror})") from None
-    except RecursionError:
-        raise InputError(
-            f"the config '{path}' must be YAML (got lists or mappings too deep in each other)"
-        ) from None
-    except InputError:
-        raise
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-        LookupError,
-        AttributeError,
-    ) as error:  # some slip out of PyYAML
-        raise InputError(f"the config '{path}' must be YAML (got: {' '.join(str(error).split())})") from None
-    values = {} if _is_nothing(values) else values
-    if not isinstance(values, dict):
-        raise InputError(f"the config '{path}' must map option names to values (got {type(values).__name__})")
-    return values
 
 
 def _check_value(value: Any, name: str, path: Path) -> None:
