@@ -55,10 +55,10 @@ def normalise(norm: nn.Module, x: Tensor, weight: Tensor, bias: Tensor) -> Tenso
             variance, mean = torch.var_mean(x, 0, correction=0)
             norm.count(mean, variance)
         return batch_norm(x, None, None, *norm.corrected(weight, bias), training=True, eps=norm.eps)
-    counted: tuple[Tensor | None, ...] = (None, None)
-    if not torch.is_grad_enabled():
-        norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-        counted = norm.running_mean, norm.running_var
+    if torch.is_grad_enabled():
+        return batch_norm(x, None, None, weight, bias, training=True, eps=norm.eps)
+    norm.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+    counted = norm.running_mean, norm.running_var
     return batch_norm(x, *counted, weight, bias, training=True, eps=norm.eps)  # PyTorch's usual momentum
 
 
