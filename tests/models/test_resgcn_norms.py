@@ -56,15 +56,9 @@ def test_a_case_by_hand() -> None:
     norm = BatchRenorm(1)
     weight, bias = torch.tensor([3.0]), torch.tensor([1.0])
     norm.count(torch.tensor([2.0]), torch.tensor([4.0 - norm.eps]))
-    assert [float(part) for part in norm.corrected(weight, bias)] == [
-        3.0,
-        1.0,
-    ]  # nothing to compare with
+    assert [float(part) for part in norm.corrected(weight, bias)] == [3.0, 1.0]  # nothing to compare with
     norm.count(torch.tensor([6.0]), torch.tensor([16.0 - norm.eps]))
-    assert [float(part) for part in norm.corrected(weight, bias)] == [
-        6.0,
-        7.0,
-    ]  # twice as wide, two away
+    assert [float(part) for part in norm.corrected(weight, bias)] == [6.0, 7.0]  # twice as wide, two away
     assert norm.running_mean == 4.0
     torch.testing.assert_close(norm.running_var, torch.tensor([(4.0 + 16.0 + 16.0) / 2]))
     norm.count(torch.tensor([1000.0]), torch.tensor([0.0]))
