@@ -66,6 +66,7 @@ def _keep(asking: socket.socket) -> Sequence[str]:
     """Start the copy, tell its number, and later how it has ended; returns in the copy."""
     asking.settimeout(None)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which tests that run under nohup ignore
     head, files, _, _ = socket.recv_fds(asking, LENGTH.size, OUTCOMES)
     with asking.makefile("rb") as request:
         job = json.loads(request.read(*LENGTH.unpack(head)))
