@@ -2,7 +2,7 @@
 
     python benchmarks/parts.py run --dataset ogbn-arxiv --model gcn --arms 1:120 16:40 --seeds 3
     python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option num_layers=7 --arms 1:150 160/10:150
-    python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option norm=renorm --arms 16/4x4:150
+    python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option norm=renorm --arms 16/4:90 16/4x4:90
     python benchmarks/parts.py table
 
 An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so) and of epochs. Each search

@@ -153,9 +153,9 @@ def _norm(norm: nn.Module | None, found: Statistics, weight: Tensor | None, bias
     if isinstance(norm, nn.LayerNorm):
         return Norm.layer(norm.eps, weight, bias)
     assert isinstance(norm, nn.BatchNorm1d)
-    if isinstance(norm, BatchRenorm) and norm.training:
-        weight, bias = norm.corrected(weight, bias)
     if norm.training:
+        if isinstance(norm, BatchRenorm):
+            weight, bias = norm.corrected(weight, bias)
         return Norm.batch(found.mean, found.variance, norm.eps, weight, bias, counts=True)
     assert norm.running_mean is not None
     assert norm.running_var is not None
