@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -64,6 +65,17 @@ def pytest_runtest_setup() -> None:
     set_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def registries() -> Iterator[None]:
+    """Methods, models and tasks that a test registers: the next one knows nothing of them."""
+    from fastglt.methods import METHODS
+    from fastglt.models import BACKBONES
+    from fastglt.tasks import TASKS
+
+    with patch.dict(METHODS), patch.dict(BACKBONES), patch.dict(TASKS):
+        yield
+
+
 @pytest.fixture(scope="session")
 def ticket() -> "Ticket":
     """A backbone's ticket on the toy data, not trained in isolation."""
@@ -99,11 +111,8 @@ OwnModule = Callable[[str, str], Path]
 
 @pytest.fixture
 def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnModule]:
-    """Writes a user's module into an empty current folder; methods, models and imports are put back afterwards."""
-    from fastglt.methods import METHODS
-    from fastglt.models import BACKBONES
-
-    methods, backbones, modules = dict(METHODS), dict(BACKBONES), set(sys.modules)
+    """Writes a user's module into an empty current folder; imports are put back afterwards."""
+    modules = set(sys.modules)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
 
@@ -113,10 +122,6 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnM
         return path
 
     yield write
-    METHODS.clear()
-    METHODS.update(methods)
-    BACKBONES.clear()
-    BACKBONES.update(backbones)
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]

@@ -15,6 +15,7 @@ from fastglt.tasks import TASKS
 from tests.cli.conftest import Cli, Result, cli, store
 
 __all__ = ["cli", "store"]  # fixtures
+collect_ignore = ["sage.py"]  # to look for examples in it would be to register it
 
 Commands = Callable[..., Result]
 

@@ -1,7 +1,6 @@
 """A user's PyG model by name: ``module:Class``, called as PyG's own models are."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,6 @@ from fastglt.runs.experiment import Experiment
 from tests.toy_data import CLASSES, FEATURES, QUICK, toy_data
 
 HERE = __name__
-
-
-@pytest.fixture(autouse=True)
-def ours_alone() -> Iterator[None]:
-    """The other files know of our models alone."""
-    before = dict(BACKBONES)
-    yield
-    BACKBONES.clear()
-    BACKBONES.update(before)
 
 
 def make_gat(in_channels: int, hidden: int, out_channels: int, *, heads: int = 2) -> nn.Module:
