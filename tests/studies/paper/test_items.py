@@ -1,5 +1,6 @@
 """Tables and figures on a tiny graph that stands in for the paper's: every run is a real one."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from fastglt.data.named import NAMED, Named
 from fastglt.data.synthetic import SyntheticGraph
+from fastglt.errors import InputError
 from fastglt.runs.engine import Outcome
 from fastglt.runs.plan import Run
 from fastglt.runs.worker import work
@@ -225,6 +227,43 @@ def test_a_list_of_graphs_and_backbones_is_followed(scope: Scope) -> None:
     chosen = Scope(only_graphs=["citeseer"], only_models=["gin"], settings=scope.settings)
     assert {(ask.graph, ask.model) for ask in ITEMS["table1"].asks(chosen)} == {("citeseer", "gin")}
     assert ITEMS["table1"].asks(chosen)[0].weights == pytest.approx(0.9833)
+
+
+def test_a_graph_that_the_paper_has_not_goes_without_its_numbers(scope: Scope) -> None:
+    chosen = Scope(size="quick", seeds=[0], only_graphs=["cora"], settings=scope.settings)
+    found = ITEMS["table5"].make(chosen)  # Citeseer's in the paper
+    assert [line.paper for line in found.lines] == ["–"] * 4
+    assert all(line.what.startswith("cora gcn") for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "graphs", "told"),
+    [
+        (
+            "table2",
+            ["cora"],
+            "the graphs of table2 must be among ogbn-arxiv, ogbn-proteins, ogbl-collab (got cora)",
+        ),
+        (
+            "fig1",
+            ["cora", "citeseer"],
+            "fig1 must be about one graph (got cora,citeseer); ask for one after the other",
+        ),
+        (
+            "table1",
+            ["pubmed"],
+            "graphs that are asked for must be at hand (got pubmed); --data-root or FASTGLT_DATA",
+        ),
+        ("table4", ["ogbl-collab"], "graphs that are asked for must be at hand (got ogbl-collab); --data-root"),
+    ],
+)
+def test_graphs_that_cannot_be_taken_are_refused(
+    name: str, graphs: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTGLT_CACHE", str(tmp_path))
+    scope = Scope(only_graphs=graphs, settings={"data_root": tmp_path})
+    with pytest.raises(InputError, match=re.escape(told)):
+        ITEMS[name].check(name, scope)
 
 
 def test_a_page_of_it_has_the_table_and_the_sentences() -> None:

@@ -11,7 +11,7 @@ def test_every_graph_and_backbone_has_its_numbers() -> None:
 
 def test_tables_that_repeat_each_other_agree() -> None:
     for model in ("gcn", "gin", "gat"):
-        assert paper.STARTS["weights"]["oneshot"][model] == paper.WEIGHTS["citeseer", model]
+        assert paper.STARTS["weights"]["oneshot"]["citeseer", model] == paper.WEIGHTS["citeseer", model]
     for method in ("oneshot", "fastglt"):
         for pair, edges in paper.EDGES[method].items():
             assert paper.AT_EXTREME[method][pair][1] == edges

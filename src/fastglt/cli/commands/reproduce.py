@@ -39,7 +39,10 @@ def reproduce(
         bool, typer.Option("--recorded", help="Take what the store has, and train nothing.")
     ] = False,
     seeds: Annotated[str | None, typer.Option(help="Instead of the default's, as in 0-4 or 0,2,5.")] = None,
-    graphs: Annotated[str | None, typer.Option(help="Instead of the first at hand: cora,citeseer, …")] = None,
+    graphs: Annotated[
+        str | None,
+        typer.Option(help="Instead of the first at hand: cora,citeseer, …; also where the paper has others."),
+    ] = None,
     models: Annotated[str | None, typer.Option(help="Instead of GCN alone: gcn,gin,gat.")] = None,
     results: Annotated[Path | None, typer.Option(help="Folder for ID.json, ID.md and ID-1.svg, … of each.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder for its pictures alone, as SVG.")] = None,
@@ -100,6 +103,8 @@ def reproduce(
         _list(scope, as_json=json_output)
         return
     chosen = [ITEMS[name] for name in dict.fromkeys(items)]
+    for name, item in zip(dict.fromkeys(items), chosen, strict=True):
+        item.check(name, scope)
     if dry_run:
         print_plan(forecast_of(chosen, scope).as_dict(), as_json=json_output)
         return

@@ -33,7 +33,7 @@ def table5_asks(scope: Scope) -> list[Ask]:
 def table5(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
     """Denoising from a random start against one from a one-shot start: extreme sparsities."""
     lines = [
-        _line(answer, method, f"{start} start", paper.STARTS[answer.ask.about][start].get(answer.ask.model))
+        _line(answer, method, f"{start} start", paper.STARTS[answer.ask.about][start].get(answer.ask.pair))
         for answer in answers
         for start, method in _STARTS.items()
     ]
@@ -53,7 +53,7 @@ def table8_asks(scope: Scope) -> list[Ask]:
 def table8(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
     """Extreme graph sparsities of one-shot pruning and FastGLT (in full also WD-GLT)."""
     lines = [
-        _line(answer, method, method, paper.EDGES[method].get((answer.ask.graph, answer.ask.model)))
+        _line(answer, method, method, paper.EDGES[method].get(answer.ask.pair))
         for answer in answers
         for method in answer.ask.methods
     ]

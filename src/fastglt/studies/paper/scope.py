@@ -51,6 +51,11 @@ class Ask:
         return cls(about=side, **{side: levels}, **rest)
 
     @property
+    def pair(self) -> tuple[str, str]:
+        """Graph and backbone."""
+        return self.graph, self.model
+
+    @property
     def varied(self) -> dict[str, Any]:
         """What `extreme` is told of the shares; one that stays 0 is left to it."""
         both = {"graph_sparsity": self.edges, "weight_sparsity": self.weights}
@@ -117,10 +122,17 @@ class Scope:
         return known if self.size == "full" else known[:1]
 
     def graphs(self, *wanted: str) -> list[str]:
-        """Those of the wanted graphs that are at hand, in full all of them; else the one that needs nothing."""
-        names = [name for name in wanted or GRAPHS if not self.only_graphs or name in self.only_graphs]
-        there = [name for name in names or wanted[:1] if at_hand(name, self.root)]
+        """Those asked for, also where the paper has others; else the wanted, in full all, that are at hand.
+
+        Where none is at hand, the one that needs nothing.
+        """
+        asked = [name for name in self.only_graphs if name in GRAPHS]
+        there = [name for name in asked or wanted or GRAPHS if at_hand(name, self.root)]
         return (there if self.size == "full" or self.only_graphs else there[:1]) or [SUBSTITUTE]
+
+    def has(self, graph: str) -> bool:
+        """Whether one of the paper's graphs, or what stands in for it, can be loaded without a download."""
+        return at_hand(graph, self.root) if graph in GRAPHS else self.large(graph) is not None
 
     @property
     def root(self) -> Path | None:

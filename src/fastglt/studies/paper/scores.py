@@ -8,7 +8,7 @@ from fastglt.studies.compare import Comparison, figures
 from fastglt.studies.compare.showing import picture_cells
 from fastglt.studies.paper import published as paper
 from fastglt.studies.paper.reproduction import Line, Reproduction, made, told
-from fastglt.studies.paper.scope import Answer, Ask, Scope, published
+from fastglt.studies.paper.scope import GRAPHS, Answer, Ask, Scope, published
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _FEW_LEVELS = (0.1, 0.5)
@@ -52,7 +52,7 @@ def table1(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
     """The sparsest winning tickets: accuracy, search time, MACs and their savings."""
     lines = list[Line]()
     for answer in answers:
-        (cell,), at, pair = answer.comparison.cells(), answer.at, (answer.ask.graph, answer.ask.model)
+        (cell,), at, pair = answer.comparison.cells(), answer.at, answer.ask.pair
         dense, ticket = (published(pair[0], table.get(pair)) for table in (paper.DENSE, paper.TICKETS))
         removed = f"{100 * answer.ask.weights:g} % of weights removed"
         alone = Line(
@@ -83,7 +83,7 @@ def table6(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
     lines, pictures = list[Line](), list[Picture]()
     for answer in answers:
         graph, model = answer.ask.graph, answer.ask.model
-        known = paper.DECAY.get((graph, model), {})
+        known = paper.DECAY.get(answer.ask.pair, {})
         lines += [
             Line(what=f"{answer.at}, κ = {d}", ours=scores_of(cell), published=published(graph, known.get(d)))
             for d, cell in enumerate(answer.comparison.cells(), 1)
@@ -107,7 +107,7 @@ def table7(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
     lines = list[Line]()
     for answer in answers:
         (method,), (cell,) = answer.ask.methods, answer.comparison.cells()
-        score, _ = paper.AT_EXTREME[method].get((answer.ask.graph, answer.ask.model), (None, 0.0))
+        score, _ = paper.AT_EXTREME[method].get(answer.ask.pair, (None, 0.0))
         what = f"{answer.at}, {method}, {100 * answer.ask.edges:g} % of edges removed"
         lines.append(Line(what=what, ours=scores_of(cell), published=published(answer.ask.graph, score)))
     return made("table7", table7, lines, told(lines), [], answers)
@@ -127,7 +127,7 @@ def scores_of(cell: dict[str, Any], score: str = "search") -> list[float]:
 def time_line(found: Comparison, ask: Ask, method: str) -> Line:
     """The time of a search, relative to one dense training of ours."""
     times = [row["relative_time"] for row in found.rows if row["method"] == method and row["relative_time"]]
-    published_time = paper.RELATIVE_TIME.get(method, {}).get(ask.model)
+    published_time = paper.RELATIVE_TIME.get(method, {}).get(ask.model) if ask.graph in GRAPHS else None
     return Line(
         what=f"{ask.graph} {ask.model}, {method}, time of a search",
         value=f"{sum(times) / len(times):.2f} × dense" if times else "–",
