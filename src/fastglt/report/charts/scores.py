@@ -27,11 +27,12 @@ def intervals(rows: Sequence[Row], *, margin: float, confidence: float, title: s
         "color": _colour("score", scores),
         "description": {"field": "about"},
     }
+    count = f"{len(labels)} setting{'' if len(labels) == 1 else 's'}"
     x = {"type": "quantitative", "title": "ticket minus dense, points", "scale": {"domain": _domain(rows, margin)}}
     return Picture(
         title=title,
-        text=f"Ticket minus dense in points with {confidence:g} % intervals, {len(labels)} settings. The dashed "
-        f"line is the margin, {margin:g} below dense. Intervals may go on beyond the chart.",
+        text=f"Ticket minus dense in points with {confidence:g} % intervals, {count}. The dashed line is "
+        f"the margin, {margin:g} below dense. Intervals may go on beyond the chart.",
         spec={
             "height": max(90, _ROW_HEIGHT * len(labels)),
             "data": _data(rows),
