@@ -1,6 +1,6 @@
 """Masks that move: what fits is taken over exactly, what does not stays whole."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -60,6 +60,14 @@ def test_a_users_model_takes_the_edges(ticket: Ticket) -> None:
     assert moved.masks.weight_sparsity == 0
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
+
+
+def test_a_budget_may_say_what_differs(ticket: Ticket) -> None:
+    moved = transfer_ticket(ticket, "gcn", data(), hidden=8, budget=asdict(BUDGET))
+    assert moved.masks.weights == ticket.masks.weights
+    assert moved.config["budget"]["denoise_epochs"] == BUDGET.denoise_epochs
+    with pytest.raises(InputError, match=r"unknown part of a budget \(got 'epochs'\)"):
+        transfer_ticket(ticket, "gcn", data(), hidden=8, budget={"epochs": 3})
 
 
 def test_what_fits_nowhere_is_refused(ticket: Ticket) -> None:

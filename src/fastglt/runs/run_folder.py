@@ -106,6 +106,11 @@ class RunFolder(Journal):
         self._refuse_foreign()
         return self._metrics()
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the run has left anything to go on from."""
+        return self._checkpoints.folder.exists()
+
     def tidy(self) -> None:
         """Remove the checkpoints of a finished run that was killed before it could, unless somebody is at it."""
         if self._checkpoints.folder.exists():

@@ -41,7 +41,7 @@ class Series:
     store: Path
     jobs: int = 1  # runs at a time
     checkpoint_every: float = 10.0  # seconds
-    engine: str | MakeEngine = "local"
+    engine: str | MakeEngine | None = "local"  # None: nothing is executed, what is there is taken
     shown: str = "test"  # the scores that are told while runs end; val where these decide what runs next
     tell: Tell | None = None  # gets a line of text for whatever happens
     dry_run: bool = False  # raise `DryRun`, with what would be executed, instead of doing so
@@ -66,11 +66,13 @@ class Series:
         outcomes = self._finished(runs)
         done = {outcome.run.folder for outcome in outcomes}
         left = [run for run in runs if run.folder not in done]
+        if self.engine is None:
+            return runs, outcomes
         if left:
             several = f"{len(left)} runs, {min(self.jobs, len(left))} at a time," if len(left) > 1 else "1 run"
             self._tell(f"{several} in '{self.out}'")
         engine, clock, agenda = (
-            self._make_engine(),
+            self._make_engine(self.engine),
             _Clock(left),
             Agenda(self.out / "logs", [run.folder for run in left]),
         )
@@ -87,8 +89,8 @@ class Series:
                 raise Stopped(*stopped.args) from None
         return runs, outcomes
 
-    def _make_engine(self) -> Engine:
-        make = ENGINES[self.engine] if isinstance(self.engine, str) else self.engine
+    def _make_engine(self, engine: str | MakeEngine) -> Engine:
+        make = ENGINES[engine] if isinstance(engine, str) else engine
         return make(
             self.jobs,
             logs=self.out / "logs",

@@ -47,7 +47,7 @@ class StudySettings(TypedDict, total=False):
     out: Place | None
     store: Place | None
     checkpoint_every: float
-    engine: str | MakeEngine
+    engine: str | MakeEngine | None
     progress: bool | Callable[[str], None]
     dry_run: bool
 
@@ -79,7 +79,7 @@ class Study:
     out: Place | None = None
     store: Place | None = None
     checkpoint_every: float = 10.0
-    engine: str | MakeEngine = "local"
+    engine: str | MakeEngine | None = "local"
     progress: bool | Callable[[str], None] = False
     dry_run: bool = False  # raise `fastglt.runs.forecast.DryRun`, with what would run, instead of running it
     shown: str = "test"  # the scores that are told while runs end

@@ -10,6 +10,8 @@ from torch import nn
 from fastglt.errors import InputError
 from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
+from fastglt.methods.settings import with_defaults
+from fastglt.methods.settings.defaults import SomeBudget
 from fastglt.models.base import Network
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
@@ -64,7 +66,7 @@ def transfer_ticket(
     data: "Data",
     *,
     seed: int = 0,
-    budget: Budget | None = None,
+    budget: SomeBudget = None,
     hidden: int = 512,
     model_options: Mapping[str, Any] | None = None,
     metric: str | None = None,
@@ -86,7 +88,7 @@ def transfer_ticket(
         model: The other model: a PyG model, a backbone, or a backbone's name.
         data: The other data, or the same.
         seed: Random seed (initial weights of a backbone that is named, dropout).
-        budget: Epochs, learning rate and weight decay.
+        budget: A `Budget`, or what differs from the default: epochs, learning rate, weight decay.
         hidden: Width of the hidden layer of a backbone that is named.
         model_options: Other options of such a backbone.
         metric: How it is scored (default: as in the ticket's search).
@@ -98,8 +100,9 @@ def transfer_ticket(
     metric, options = metric or ticket.config["metric"], ticket.task_options
     task = ticket.task.from_data(data, metric=metric, directed=directed, **options).to(device)
     network = as_network(model, task, hidden=hidden, seed=seed, options=model_options, soft_edges=False)
+    chosen, _ = with_defaults(Transferred.name, "", "", budget=budget)  # no graph's own
     with shown(progress) as after_epoch:
-        made = transfer(ticket, network, task, seed=seed, budget=budget or Budget(), progress=after_epoch)
+        made = transfer(ticket, network, task, seed=seed, budget=chosen, progress=after_epoch)
     return made.with_config(**({} if directed is None else {"directed": directed}))
 
 

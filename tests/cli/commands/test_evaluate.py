@@ -69,6 +69,13 @@ def test_people_get_a_table_and_a_sentence(cli: Cli, run: Path) -> None:
     assert "ticket, seed 2: epoch 16/16" in result.err
 
 
+def test_seeds_that_change_nothing_have_no_interval(cli: Cli, find: Cli, tmp_path: Path) -> None:
+    still = tmp_path / "still"
+    assert find("--model-option", "dropout=0", "--quiet", "--out", still).code == 0
+    told = cli("evaluate", still, "--seeds", "0-1", *ONE_THREAD).out
+    assert "nan" not in told
+
+
 def test_what_is_in_the_store_is_not_trained_again(cli: Cli, run: Path, store: Path) -> None:
     first = cli("evaluate", run, "--seeds", "0-2", *ONE_THREAD, "--json")
     assert len(trainings(store)) == 4  # both of seed 0 are the run's own

@@ -3,6 +3,8 @@
 import csv
 import fcntl
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,12 @@ import pytest
 import torch
 
 from fastglt import Ticket
+from fastglt.cli.commands.find import _default_folder
+from fastglt.cli.shared.preferring import as_command
+from fastglt.cli.shared.setup import Setup
+from fastglt.methods import Targets
+from fastglt.runs.progress import CHECKPOINTS
+from fastglt.studies.prefer import Preferred, Way
 from tests.cli.conftest import SHORT, TINY, Cli
 
 Array = npt.NDArray[Any]
@@ -132,7 +140,23 @@ def test_dry_run_writes_nothing(find: Cli, tmp_path: Path) -> None:
     assert plan["epochs"] == 48
     assert plan["seconds"] > 0
     assert plan["memory_mb"] > 0
+    assert plan["there"] is None
     assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_looks_into_the_folder(find: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert find("--quiet", "--out", out).code == 0
+    plan = find("--dry-run", "--json", "--out", out).document
+    assert (plan["there"], plan["epochs"], plan["seconds"]) == ("finished", 0, 0)
+    told = find("--dry-run", "--out", out).out
+    assert "is finished; nothing would be trained" in told
+    assert "memory" not in told
+    other = find("--dry-run", "--seed", 9, "--out", out)
+    assert (other.code, "holds another run" in other.err) == (2, True)
+    (out / "metrics.json").unlink()
+    (out / CHECKPOINTS).mkdir()
+    assert find("--dry-run", "--json", "--out", out).document["there"] == "begun"
 
 
 def test_config_file_sets_defaults_and_the_command_line_wins(cli: Cli, tmp_path: Path) -> None:
@@ -310,6 +334,31 @@ class TestPreference:
         done = find("--prefer", "small", "--graph-sparsity", "0.5")
         assert done.code == 2
         assert "--graph-sparsity must come without --prefer" in done.err
+
+    @pytest.mark.parametrize("words", [("--option", "ramp=1"), ("--start", "random"), ("--robust",)])
+    def test_nor_is_an_option_of_the_method(self, find: Cli, words: tuple[str, ...]) -> None:
+        done = find("--prefer", "small", *words)
+        assert done.code == 2
+        assert f"{words[0]} must come without --prefer, which chooses the method" in done.err
+
+    def test_the_command_it_prints_finds_that_ticket(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("FASTGLT_DATA", "/data")
+        setup = Setup(
+            dataset=TINY, model="gin", model_option=["depth=2"], hidden=24, lr=0.003, oneshot_epochs=2,
+            denoise_epochs=4, interval=2, data_root=Path("/data"),
+        )  # fmt: skip
+        targets = Targets(graph_sparsity=0.5, weight_sparsity=0.75)
+        way = Way(structure="units", taught=True)
+        found = Preferred(preference="small", way=way, targets=targets, chosen=None, tried=[], refused={})
+        command = as_command(found, setup, seed=3, threads=1)
+        assert "--model-option depth=2" in command
+        assert "--data-root" not in command, "the environment has it"
+        words = shlex.split(command)[1:]
+        plan = cli(*words, "--dry-run", "--json").document
+        chosen = replace(setup, structure="units", distill=True)
+        experiment = chosen.experiment(method="forest", options={}, targets=targets, seed=3, threads=1)
+        assert plan["folder"] == str(_default_folder(experiment.prepare()))
+        assert plan["epochs"] == 5 * 6
 
     def test_an_unknown_one_is_told(self, find: Cli) -> None:
         done = find("--prefer", "tiny")

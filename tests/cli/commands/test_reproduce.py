@@ -21,6 +21,17 @@ def test_what_nobody_printed_is_refused(cli: Cli) -> None:
     unknown = cli("reproduce", "table9")
     assert (unknown.code, "unknown table or figure (got 'table9')" in unknown.err) == (2, True)
     assert "--quick must come without --full" in cli("reproduce", "table6", "--quick", "--full").err
+    both = cli("reproduce", "table6", "--recorded", "--dry-run")
+    assert (both.code, "--recorded must come without --dry-run" in both.err) == (2, True)
+
+
+def test_of_what_is_not_recorded_nothing_is_begun(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    done = cli("reproduce", "table6", "--quick", "--recorded", "--data-root", tmp_path, "--out", out)
+    assert done.code == 0
+    assert "at a time" not in done.err
+    assert "8 runs are not recorded" in done.out
+    assert not out.exists()
 
 
 def test_a_dry_run_says_what_it_would_take(cli: Cli, tmp_path: Path) -> None:

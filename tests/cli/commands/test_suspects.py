@@ -63,6 +63,7 @@ def test_a_robust_ticket_removes_suspects_and_is_asked_what_it_keeps(
     told = cli("suspects", "--ticket", run, *FAST, "--rows", "3").out
     assert "probably added" in told
     assert "The ticket keeps" in told
+    assert f"\nfastglt find --dataset {poisoned} --method forest --robust --graph-sparsity " in told
 
 
 def test_the_table_fits_a_terminal(cli: Cli, poisoned: Path) -> None:

@@ -290,6 +290,20 @@ def test_starts_are_compared_at_their_extremes(scope: Scope) -> None:
     assert all(line.value for line in found.lines)
 
 
+def test_the_pace_is_that_of_networks_as_wide(scope: Scope) -> None:
+    ITEMS["table7"].make(Scope(size="quick", seeds=[0], settings=scope.settings))
+    more = Scope(size="quick", seeds=[0, 1], settings=scope.settings)
+    rows = recorded_rows(more)
+    assert (cost_of(ITEMS["table7"], more, rows).seconds or 0) > 0
+    wider = Scope(size="quick", seeds=[0], settings={**scope.settings, "hidden": 16})
+    assert cost_of(ITEMS["table7"], wider, rows).seconds is None
+
+
+def test_without_ours_published_scores_are_not_denied(scope: Scope) -> None:
+    found = ITEMS["table7"].make(Scope(size="quick", recorded_only=True, settings=scope.settings))
+    assert found.summary == "None of ours is there yet to stand beside the published scores."
+
+
 def test_what_is_not_recorded_can_be_left_out(scope: Scope) -> None:
     table = Scope(size="quick", seeds=[0], settings=scope.settings)
     ITEMS["table7"].make(table)

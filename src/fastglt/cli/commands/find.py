@@ -145,12 +145,12 @@ def find(
     )
     experiment.use_machine()
     prepared = experiment.prepare()
+    folder = out or _default_folder(prepared)
     if dry_run:
         from fastglt.cli.shared.dry_run import describe
 
-        describe(prepared, as_json=json_output)
+        describe(prepared, folder, as_json=json_output)
         return
-    folder = out or _default_folder(prepared)
     metrics = _run(prepared, folder, store=store, checkpoint_every=checkpoint_every, quiet=quiet)
     if not metrics:
         return
@@ -180,7 +180,7 @@ def _find_preferred(preference: str, setup: Setup, run: _Run, *, dry_run: bool, 
         found = preferring.choose(preference, setup, seed=run.seed, dry_run=dry_run, **kept)
     document: dict[str, Any] = found.document()
     if not run.quiet:
-        preferring.tell_chosen(found, setup, run.seed)
+        preferring.tell_chosen(found, setup, seed=run.seed, threads=run.threads)
     if found.way is None or found.targets is None:
         say(preferring.nothing_found(found), err=json_output)
         if json_output:

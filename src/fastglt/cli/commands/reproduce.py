@@ -78,8 +78,9 @@ def reproduce(
     for name in items if items != ["list"] else []:
         if name not in ITEMS:
             raise unknown_name("table or figure", name, {"list", *ITEMS})
-    if quick and full:
-        raise InputError("--quick must come without --full (got both)")
+    for pair in (("quick", quick, "full", full), ("recorded", recorded, "dry-run", dry_run)):
+        if pair[1] and pair[3]:
+            raise InputError(f"--{pair[0]} must come without --{pair[2]} (got both)")
     budget = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
     settings = {
         "hidden": hidden,

@@ -1,6 +1,7 @@
 """`fastglt suspects`: every edge ranked by how likely it is that somebody has added it."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.progress import Notes
 from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model, task_of
 from fastglt.errors import InputError, require
+from fastglt.report.tables import say
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,7 +75,7 @@ def suspects(
 
     _check(csv, clean, count=count, share=share, rows=rows)
     use_machine(threads)
-    dataset, task, found = _loaded(graph, ticket)
+    dataset, task, found, name = _loaded(graph, ticket)
     with Notes(f"ranking {task.graph.num_edges:,} edges", quiet=quiet) as notes:
         shares = _shares(found, task)
         ranking = rank_task_edges(
@@ -93,6 +95,8 @@ def suspects(
         typer.echo(json.dumps({**facts, "worst": worst}))
     else:
         _print(ranking, facts, rows, dataset)
+        if clean is None:
+            _tell_remedies(name, graph, facts["share"])
 
 
 def _check(csv: Path | None, clean: Path | None, *, count: int | None, share: float | None, rows: int) -> None:
@@ -105,8 +109,8 @@ def _check(csv: Path | None, clean: Path | None, *, count: int | None, share: fl
     require("lie in [0, 1]", share=share or 0.0)
 
 
-def _loaded(graph: OwnGraph, ticket: Path | None) -> "tuple[Dataset, Task, Ticket | None]":
-    """The graph that was named, or the ticket's."""
+def _loaded(graph: OwnGraph, ticket: Path | None) -> "tuple[Dataset, Task, Ticket | None, str]":
+    """The graph that was named, or the ticket's; and what it is called on a command line."""
     from fastglt.data import load
     from fastglt.tasks.node_classification import NodeClassification
 
@@ -114,13 +118,13 @@ def _loaded(graph: OwnGraph, ticket: Path | None) -> "tuple[Dataset, Task, Ticke
         found, file = open_ticket(ticket)
         refuse_users_model(found, "fastglt.rank_edges(data, ticket=ticket, model=model)")
         dataset = graph.load(file)
-        return dataset, task_of(found, dataset), found
+        return dataset, task_of(found, dataset), found, graph.place(file)[0]
     if graph.dataset is None:
         raise InputError("a graph must be named (got neither --dataset nor --ticket); such as --dataset cora")
     dataset = load(graph.dataset, root=graph.data_root, split_seed=graph.split_seed or 0, directed=graph.directed)
     if dataset.tensors.get("y") is None or dataset.tensors["y"].dim() != 1:
         raise InputError(f"edges are ranked by what classes nodes have (got '{dataset.name}', which has none)")
-    return dataset, NodeClassification.from_tensors(dataset.tensors), None
+    return dataset, NodeClassification.from_tensors(dataset.tensors), None, graph.dataset
 
 
 def _shares(ticket: "Ticket | None", task: "Task") -> "Tensor | None":
@@ -234,7 +238,13 @@ def _more(facts: dict[str, Any]) -> list[str]:
     if "clean" in facts:
         left = facts["edges"] - facts["suspects"]
         lines.append(f"Without {facts['suspects']:,} suspects, {left:,} edges: {facts['clean']}")
-    else:
-        lines.append("--clean out.npz writes the graph without them; fastglt find --method forest --robust")
-        lines.append(f"--graph-sparsity {facts['share']:.4f} finds a ticket that removes them.")
     return lines
+
+
+def _tell_remedies(name: str, graph: OwnGraph, share: float) -> None:
+    """What to do about them; a command stands in a line of its own."""
+    words = ["fastglt", "find", "--dataset", name, *["--directed"] * graph.directed]
+    words += [] if graph.split_seed is None else ["--split-seed", str(graph.split_seed)]
+    words += ["--method", "forest", "--robust", "--graph-sparsity", f"{share:.4f}"]
+    say("--clean out.npz writes the graph without them. This finds a ticket that removes them:")
+    say(shlex.join(words))

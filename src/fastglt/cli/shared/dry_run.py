@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,20 +16,32 @@ if TYPE_CHECKING:
     from fastglt.runs.experiment import Prepared
     from fastglt.tasks import Task
 
+_THERE = {
+    None: "",
+    "begun": "'{}' has begun, and would go on from its last checkpoint",
+    "finished": "'{}' is finished; nothing would be trained",
+}
+_OF_TRAINING = ("epochs", "time", "memory")
 _TOLD = {"dense_distilled": "dense distilled", "dense_same_lr": "dense at the ticket's learning rate"}
 
 
-def describe(prepared: "Prepared", *, as_json: bool) -> None:
-    """Print the plan; the time is extrapolated from a few real epochs of the search."""
+def describe(prepared: "Prepared", folder: Path, *, as_json: bool) -> None:
+    """Print the plan; the time is extrapolated from a few real epochs of the search.
+
+    A folder that holds another run is refused, as it would be without --dry-run.
+    """
     from fastglt.methods.parts.schedules import kept_count
+    from fastglt.runs.run_folder import RunFolder
     from fastglt.system.process import peak_memory
 
-    per_epoch = _seconds_per_epoch(prepared)
+    run = RunFolder(folder, prepared.settings, origin=prepared.origin)
+    finished = run.result() is not None
+    per_epoch = 0.0 if finished else _seconds_per_epoch(prepared)
     task, targets, budget = prepared.task, prepared.method.targets, prepared.method.budget
     weights = sum(shape.numel() for shape in prepared.network.weight_shapes.values())
     dense = "dense as the teacher" if budget.distill > 0 else "dense"
     others = ("ticket retrained", *(_TOLD.get(twin, dense) for twin in prepared.twins))
-    epochs = prepared.method.epochs + len(others) * budget.epochs
+    epochs = 0 if finished else prepared.method.epochs + len(others) * budget.epochs
     seconds = per_epoch * epochs
     plan = {
         "dataset": prepared.dataset.name,
@@ -38,6 +51,8 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         "method": prepared.method.name,
         "edges_to_keep": kept_count(targets.graph_sparsity, task.graph.num_edges),
         "weights_to_keep": kept_count(targets.weight_sparsity, weights),
+        "folder": str(folder),
+        "there": "finished" if finished else "begun" if run.is_begun else None,
         "epochs": epochs,
         "seconds": seconds,
         "memory_mb": peak_memory() / 2**20,
@@ -50,11 +65,12 @@ def describe(prepared: "Prepared", *, as_json: bool) -> None:
         f"{plan['features']:,} features{_answers(task)}",
         "network": f"{plan['model']}, {plan['weights']:,} prunable weights",
         "ticket": f"{plan['method']}: {plan['edges_to_keep']:,} edges and {plan['weights_to_keep']:,} weights",
+        "there": _THERE[plan["there"]].format(folder),
         "epochs": f"{plan['epochs']:,} (search, {', '.join(others)})",
         "time": f"about {duration(seconds)}",
         "memory": f"about {plan['memory_mb']:,.0f} MB",
     }
-    _print_rows(rows)
+    _print_rows({name: text for name, text in rows.items() if text and not (finished and name in _OF_TRAINING)})
 
 
 def _answers(task: "Task") -> str:

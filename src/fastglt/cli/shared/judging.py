@@ -1,5 +1,6 @@
 """Tickets from the command line before the judge: opened with their tasks, trained, and told of."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,7 +216,7 @@ def print_verdict(document: dict[str, Any], verdict: "Verdict") -> None:
     for row, one in verdicts.items():
         values = one.as_dict()
         scores = [mean_and_deviation(values[f"{side}_mean"], values[f"{side}_std"]) for side in ("dense", "ticket")]
-        interval = "–" if one.n < 2 else " to ".join(map(signed, one.interval))
+        interval = " to ".join(map(signed, one.interval)) if all(map(math.isfinite, one.interval)) else "–"
         table.add_row(row, *scores, signed(one.difference), interval)
     table.add_row("end of the search", "", percent(document["search_test"]))
     table.add_row("… with a soft edge mask of 1", "", percent(document["search_unweighted_test"]))

@@ -1,6 +1,8 @@
 """`fastglt find --prefer`: what was chosen on validation scores, and the proof on fresh seeds."""
 
+import os
 import shlex
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +19,20 @@ if TYPE_CHECKING:
     from fastglt.studies.prefer import Preferred
 
 CHOSEN = ("graph_sparsity", "weight_sparsity", "structure", "distill", "method", "inductive")  # by a preference
+_OF_THE_METHOD = ("option", "start", "swap_fraction", "decay", "edge_score", "ramp", "robust")
 _CHOOSING, _PROVING = 3, 5  # seeds
 
 
 def refuse_choices(context: typer.Context) -> None:
     """What a preference chooses cannot be given beside it."""
-    for name in CHOSEN:
+    for name in (*CHOSEN, *_OF_THE_METHOD):
         source = context.get_parameter_source(name)
         if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP", "ENVIRONMENT"):
             flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{flag} must come without --prefer, which chooses it (got both); leave one out")
+            chooses = "it" if name in CHOSEN else "the method"
+            raise InputError(
+                f"{flag} must come without --prefer, which chooses {chooses} (got both); leave one out"
+            )
 
 
 def choose(
@@ -56,7 +62,7 @@ def fresh_seeds(seed: int) -> list[int]:
     return list(range(seed + _CHOOSING, seed + _CHOOSING + _PROVING))
 
 
-def tell_chosen(found: "Preferred", setup: "Setup", seed: int) -> None:
+def tell_chosen(found: "Preferred", setup: "Setup", *, seed: int, threads: int) -> None:
     """Every way at every pair of sparsities, on validation scores, and what was chosen."""
     console = Console(stderr=True)
     table = empty_table("way", "edges gone", "weights gone", "dense", "ticket", "difference", left=("way",))
@@ -70,10 +76,10 @@ def tell_chosen(found: "Preferred", setup: "Setup", seed: int) -> None:
     for way, reason in found.refused.items():
         say(f"not tried, {way}: {reason}", err=True)
     if found.way is not None:
-        print_text(f"Chosen on validation scores: {as_command(found, setup, seed)}", console)
+        print_text(f"Chosen on validation scores: {as_command(found, setup, seed=seed, threads=threads)}", console)
 
 
-def as_command(found: "Preferred", setup: "Setup", seed: int) -> str:
+def as_command(found: "Preferred", setup: "Setup", *, seed: int, threads: int) -> str:
     """The command that finds the chosen ticket again."""
     assert found.way is not None
     assert found.targets is not None
@@ -81,7 +87,21 @@ def as_command(found: "Preferred", setup: "Setup", seed: int) -> str:
     words += ["--structure", found.way.structure, *["--distill"] * found.way.taught]
     words += ["--graph-sparsity", f"{found.targets.graph_sparsity:g}"]
     words += ["--weight-sparsity", f"{found.targets.weight_sparsity:g}", "--seed", str(seed)]
-    return shlex.join(words)
+    words += ["--threads", str(threads)] if threads else []
+    return shlex.join([*words, *_said(setup)])
+
+
+def _said(setup: "Setup") -> list[str]:
+    """The options of a setup that differ from their defaults, without what a command names anyhow or chooses."""
+    words, known = list[str](), ("dataset", "model", *CHOSEN)
+    for option in fields(setup):
+        value = getattr(setup, option.name)
+        if option.name in known or value == option.default or str(value) == os.environ.get("FASTGLT_DATA"):
+            continue
+        flag = f"--{option.name.replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:
+            words += [flag] if one is True else [flag, str(one)]
+    return words
 
 
 def nothing_found(found: "Preferred") -> str:

@@ -61,7 +61,8 @@ def compare(
         out: Folder of the runs' folders (default: runs/compare-DATASET-MODEL).
         store: File in which every finished run is recorded (default: `FASTGLT_STORE`, or runs/results.sqlite).
         checkpoint_every: Seconds between checkpoints; 0: every epoch.
-        engine: Who executes the runs: a name from `fastglt.runs.series.ENGINES`, or what makes an engine.
+        engine: Who executes the runs: a name from `fastglt.runs.series.ENGINES`, or what makes an engine;
+            None: nobody, and what is not recorded is left out.
         progress: Print a line on standard error for each run, or call a function with it.
         dry_run: Raise `fastglt.runs.forecast.DryRun`, with what would run and for how long, instead of running it.
     """

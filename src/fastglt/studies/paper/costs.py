@@ -90,12 +90,15 @@ def _epochs(experiment: Experiment) -> int:
 
 
 def _seconds(experiment: Experiment, rows: Iterable[Row]) -> float | None:
-    """At the pace of the last recorded tickets of its graph and network."""
-    wanted = _graph(experiment.dataset), experiment.model_name
+    """At the pace of the last recorded ticket of its graph, network, width and threads."""
+    wanted = _graph(experiment.dataset), experiment.model_name, experiment.hidden, thread_count(experiment.threads)
     for row in reversed(list(rows)):
-        metrics = row["metrics"]
+        metrics, settings = row["metrics"], row["settings"]
+        network = settings.get("model")
+        width = network.get("hidden") if isinstance(network, Mapping) else None
         spent, epochs = row["seconds"], (metrics.get("search_epochs") or 0) + (metrics.get("epochs") or 0)
-        if row["kind"] == "ticket" and (_graph(row["dataset"]), row["model"]) == wanted and spent and epochs:
+        like = _graph(row["dataset"]), row["model"], width, settings.get("threads")
+        if row["kind"] == "ticket" and like == wanted and spent and epochs:
             return float(spent) / epochs * _epochs(experiment)
     return None
 

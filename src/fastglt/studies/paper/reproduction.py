@@ -81,6 +81,8 @@ class Reproduction:
     def summary(self) -> str:
         """Whether it agrees with the paper, in one sentence."""
         outcomes = [line.agreement.outcome for line in self.lines if line.agreement is not None]
+        if not outcomes and any(line.published is not None for line in self.lines):
+            return "None of ours is there yet to stand beside the published scores."
         if not outcomes:
             return "Nothing here has a published score to stand beside."
         told = ", ".join(

@@ -4,7 +4,7 @@ A quick reproduction is a part of a full one, run for run: what it has computed 
 of iterative methods alone go further in full.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,6 @@ from fastglt.data.named import NAMED, data_root
 from fastglt.methods import Targets
 from fastglt.methods.settings.networks import network_for
 from fastglt.methods.settings.paper import BUDGETS, budget_for
-from fastglt.runs.engine import Outcome
 from fastglt.runs.experiment import Experiment
 from fastglt.runs.plan import Run
 from fastglt.studies.compare import Comparison, compare
@@ -85,17 +84,6 @@ class Answer:
     def at(self) -> str:
         """Graph and backbone."""
         return f"{self.ask.graph} {self.ask.model}"
-
-
-class NoEngine:
-    """Executes nothing: what is not recorded is left out."""
-
-    def __init__(self, jobs: int, *, logs: Path, store: Path, command: str, checkpoint_every: float) -> None:
-        self.stop = False
-
-    def run(self, runs: Sequence[Run]) -> Iterator[Outcome]:
-        """No outcomes."""
-        return iter(())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +172,7 @@ class Scope:
         names = {method.partition("[")[0] for method in ask.methods}
         given = self.settings.get("options") or {}
         options = {name: options for name, options in given.items() if name in names}
-        engine = {"engine": NoEngine} if self.recorded_only else {}
+        engine = {"engine": None} if self.recorded_only else {}
         return {**self.settings, "dataset": ask.graph, **ask.settings, "options": options or None, **engine}
 
     def plan(self, ask: Ask) -> list[Run]:
