@@ -54,7 +54,7 @@ def _newer(path: Path) -> None:
     ("spoil", "told"),
     [
         (lambda path: path.unlink(), "which is not there"),
-        (lambda path: path.write_bytes(b"no store at all" * 400), "which is neither, or damaged"),
+        (lambda path: path.write_bytes(b"no store at all" * 400), "which is none of these, or damaged"),
         (_newer, "of version 99"),
     ],
     ids=["gone", "damaged", "newer"],

@@ -10,10 +10,11 @@ from fastglt.runs.folder_files import METRICS, RUN, read_json
 from fastglt.runs.run_folder import TICKET
 from fastglt.runs.store import COLUMNS, Store
 from fastglt.runs.store_repair import check
-from fastglt.runs.store_schema import read_row
+from fastglt.runs.store_schema import NotAStoreError, read_row
 from fastglt.system.storage import disk_errors
 
 Row = dict[str, Any]
+_RULE = "runs must be in a store, a folder or a ticket file"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,7 @@ class Material:
     rows: list[Row] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # of these notes one for each place that gave nothing
 
 
 def gather(places: Iterable[Path]) -> Material:
@@ -37,15 +39,14 @@ def gather(places: Iterable[Path]) -> Material:
             found.rows.extend(_read(place, found.notes))
         except FastGLTError as error:
             found.notes.append(str(error))
+            found.unread.append(str(error))
     return found
 
 
 def _read(place: Path, notes: list[str]) -> Iterator[Row]:
     with disk_errors(place, "read"):
         if not place.exists():
-            raise InputError(
-                f"runs must be in a store, a folder or a ticket file (got '{place}', which is not there)"
-            )
+            raise InputError(f"{_RULE} (got '{place}', which is not there); name another")
         if place.is_file() and place.suffix == ".safetensors":
             yield _ticket_row(place)
         elif place.is_file():
@@ -58,12 +59,16 @@ def _store_rows(path: Path, notes: list[str]) -> Iterator[Row]:
     """All rows; of a damaged store those that are whole."""
     try:
         rows = Store(path).rows()
+    except NotAStoreError:
+        raise InputError(f"{_RULE} (got '{path}', which is none of these, or damaged); name another") from None
     except FastGLTError as error:
+        rows = [read_row(values[:-1], values[-1]) for values in check(path).rows]
+        if not rows:
+            raise
         notes.append(str(error))
-        looked = check(path)
-        rows = [read_row(values[:-1], values[-1]) for values in looked.rows]
-    if not rows and not notes:
-        notes.append(f"no run is recorded in '{path}' yet; `fastglt find` and others record theirs")
+    else:
+        if not rows:
+            notes.append(f"no run is recorded in '{path}' yet; `fastglt find` and others record theirs")
     yield from rows
 
 
@@ -75,11 +80,15 @@ def _folder_rows(folder: Path, notes: list[str]) -> Iterator[Row]:
     below = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not below:
         raise InputError(f"a folder must be that of a run, or of several (got '{folder}', without {RUN})")
+    shown = 0
     for each in below:
         try:
             yield _folder_row(each)
+            shown += 1
         except FastGLTError as error:
             notes.append(str(error))
+    if not shown:
+        raise InputError(f"a folder must have a run that can be shown (got '{folder}', with none of {len(below)})")
 
 
 def _folder_row(folder: Path) -> Row:
