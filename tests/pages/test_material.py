@@ -97,3 +97,21 @@ def test_a_run_that_is_not_finished_is_told(finished_run: Path, tmp_path: Path) 
     folder.mkdir()
     (folder / "run.json").write_bytes((finished_run / "run.json").read_bytes())
     assert "must be finished" in gather([folder]).notes[0]
+
+
+def test_a_folder_with_a_ticket_and_no_metrics_is_shown_as_a_ticket_file(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "ticket.safetensors"):
+        (folder / name).write_bytes((finished_run / name).read_bytes())
+    found = gather([folder])
+    (row,) = found.rows
+    assert (found.notes, row["ticket"]) == ([], str(folder / "ticket.safetensors"))
+    begun = gather([finished_run]).rows[0]["settings"]
+    assert {name: row["settings"][name] for name in ("dataset", "split_seed")} == {
+        name: begun[name] for name in ("dataset", "split_seed")
+    }
+    (folder / "checkpoint").mkdir()
+    assert "must be finished" in gather([folder]).notes[0], "it is about to be"

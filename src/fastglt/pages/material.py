@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import FastGLTError, InputError
-from fastglt.runs.folder_files import METRICS, RUN, read_json
-from fastglt.runs.run_folder import TICKET
+from fastglt.runs.folder_files import METRICS, RUN, TICKET, has_ticket_alone, read_json
 from fastglt.runs.store import COLUMNS, Store
 from fastglt.runs.store_repair import check
 from fastglt.runs.store_schema import NotAStoreError, read_row
 from fastglt.system.storage import disk_errors
 
 Row = dict[str, Any]
+_GRAPH = ("dataset", "split_seed")  # settings that say which graph a ticket is for
 _RULE = "runs must be in a store, a folder or a ticket file"
 
 
@@ -94,17 +94,19 @@ def _folder_rows(folder: Path, notes: list[str]) -> Iterator[Row]:
 def _folder_row(folder: Path) -> Row:
     """A finished run as the store would have it."""
     begun, metrics = read_json(folder / RUN, "settings"), read_json(folder / METRICS, "seed")
-    if metrics is None:
-        raise InputError(f"a run must be finished to be shown (got '{folder}'); the command that began it goes on")
     settings, ticket = begun["settings"], folder / TICKET
     if not isinstance(settings, dict):
         raise InputError(f"'{folder / RUN}' is damaged")
+    if metrics is None and has_ticket_alone(folder):
+        return _ticket_row(ticket, {name: settings[name] for name in _GRAPH if name in settings})
+    if metrics is None:
+        raise InputError(f"a run must be finished to be shown (got '{folder}'); the command that began it goes on")
     is_dense = settings.get("dense") is True
     return _row(settings, metrics, kind="dense" if is_dense else "ticket", folder=folder, ticket=ticket)
 
 
-def _ticket_row(path: Path) -> Row:
-    """A ticket that came without its run: what the file itself tells."""
+def _ticket_row(path: Path, graph: Row | None = None) -> Row:
+    """A ticket that came without its run's metrics: what the file itself tells, and which graph it is for."""
     from fastglt.tickets.ticket_file import load
 
     ticket = load(path)
@@ -118,7 +120,8 @@ def _ticket_row(path: Path) -> Row:
         "weight_sparsity": masks.weight_sparsity,
     }
     about = {"model": dict(ticket.model), "seed": ticket.seed, "graph": ticket.graph_fingerprint}
-    settings = {**about, "method": ticket.config["method"], "options": dict(ticket.config["options"])}
+    method = {"method": ticket.config["method"], "options": dict(ticket.config["options"])}
+    settings = {**about, **(graph or {}), **method}
     metrics = {"metric": ticket.config["metric"], **counts, **ticket.scores}
     return _row({**settings, **_targets(counts)}, metrics, kind="ticket", folder=None, ticket=path)
 

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import FastGLTError
-from fastglt.runs.folder_files import METRICS, RUN, read_json
+from fastglt.runs.folder_files import CHECKPOINTS, METRICS, RUN, has_ticket_alone, read_json
 from fastglt.system import plain_json
 from fastglt.system.process import is_alive
 
 NOTE = "progress.json"  # in the folder of a run's checkpoints
-CHECKPOINTS = "checkpoint"
 RUNNING, STOPPED, QUEUED, FAILED = "running", "stopped", "queued", "failed"
 _EVERY = 1.0  # seconds between two notes
 _FRESH = 5.0  # seconds
@@ -80,7 +79,7 @@ def under_way(root: Path) -> list[UnderWay]:
     found, locks = {one.folder: one for one in waiting}, _locked_files()
     for path in (*root.glob(f"*/{RUN}"), *root.glob(f"*/*/{RUN}")):
         place = str(path.parent.absolute())
-        if (path.parent / METRICS).exists():
+        if (path.parent / METRICS).exists() or has_ticket_alone(path.parent):
             found.pop(place, None)
             continue
         begun = _begun(path.parent.absolute(), locks)
