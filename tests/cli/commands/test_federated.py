@@ -42,6 +42,7 @@ def test_bad_options_get_one_line(cli: Cli) -> None:
         (("--vanish", "7:1"), "must name a client from 0 to 2 and a round from 1 to 6 (got '7:1')"),
         (("--vanish", "x"), "must be CLIENT:ROUND, as in 3:20 (got 'x')"),
         (("--engine", "smoke"), "unknown engine (got 'smoke')"),
+        (("--patience", "3"), "--patience must come with --engine flower (got 3 with local); leave it out"),
         (("--agreement", "smoke"), "unknown agreement (got 'smoke')"),
         (("--warmup", "6"), "warmup must be at least 1 and less than the 6 rounds"),
         (("--weight-sparsity", "1"), "weight_sparsity must lie in [0, 1)"),
