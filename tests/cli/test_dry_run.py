@@ -41,6 +41,13 @@ def test_evaluate_and_transfer_say_what_is_left(find: Cli, cli: Cli, here: Path)
     assert cli(*transfer, "--dry-run", "--json").document["left"] == 0
 
 
+def test_the_name_of_a_graph_is_not_cut(find: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = find("--dry-run").out
+    assert "…" not in told
+    assert "seed=0" in "".join(line.strip("│ ") for line in told.splitlines())
+
+
 def test_equal_trainings_of_two_tickets_count_once(find: Cli, cli: Cli, here: Path) -> None:
     for name, sparsity in (("a", 0.5), ("b", 0.9)):
         assert find("--quiet", "--weight-sparsity", sparsity, "--out", name).code == 0

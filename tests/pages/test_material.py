@@ -62,7 +62,7 @@ def test_of_a_damaged_store_what_is_whole_is_shown(tmp_path: Path) -> None:
     ("make", "told"),
     [
         (lambda path: None, "which is not there"),
-        (lambda path: path.write_bytes(b"no store" * 50), "which is neither, or damaged"),
+        (lambda path: path.write_bytes(b"no store" * 50), "which is none of these, or damaged"),
         (lambda path: path.mkdir(), "without run.json"),
     ],
 )
@@ -72,7 +72,24 @@ def test_what_is_no_place_for_runs_is_told_and_the_rest_is_read(make: object, to
     good = store(tmp_path / "store.sqlite", study(1)[:1])
     found = gather([tmp_path / "other", good])
     assert told in found.notes[0]
+    assert (len(found.notes), found.unread) == (1, found.notes)
     assert len(found.rows) == 1
+
+
+def test_a_store_is_told_to_be_empty_whatever_was_told_before(tmp_path: Path) -> None:
+    found = gather([tmp_path / "other", store(tmp_path / "store.sqlite", [])])
+    assert [note.split(" (")[0].split(" in ")[0] for note in found.notes] == ["runs must be", "no run is recorded"]
+    assert len(found.unread) == 1
+
+
+def test_a_folder_none_of_whose_runs_can_be_shown_is_unread(finished_run: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_bytes((finished_run / "run.json").read_bytes())
+    found = gather([tmp_path / "runs"])
+    assert len(found.notes) == 3
+    assert found.unread == found.notes[-1:]
+    assert "with none of 2" in found.unread[0]
 
 
 def test_a_run_that_is_not_finished_is_told(finished_run: Path, tmp_path: Path) -> None:
@@ -80,3 +97,21 @@ def test_a_run_that_is_not_finished_is_told(finished_run: Path, tmp_path: Path) 
     folder.mkdir()
     (folder / "run.json").write_bytes((finished_run / "run.json").read_bytes())
     assert "must be finished" in gather([folder]).notes[0]
+
+
+def test_a_folder_with_a_ticket_and_no_metrics_is_shown_as_a_ticket_file(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("run.json", "ticket.safetensors"):
+        (folder / name).write_bytes((finished_run / name).read_bytes())
+    found = gather([folder])
+    (row,) = found.rows
+    assert (found.notes, row["ticket"]) == ([], str(folder / "ticket.safetensors"))
+    begun = gather([finished_run]).rows[0]["settings"]
+    assert {name: row["settings"][name] for name in ("dataset", "split_seed")} == {
+        name: begun[name] for name in ("dataset", "split_seed")
+    }
+    (folder / "checkpoint").mkdir()
+    assert "must be finished" in gather([folder]).notes[0], "it is about to be"

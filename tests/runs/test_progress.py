@@ -40,6 +40,13 @@ def test_a_finished_run_is_not_under_way(finished: Path) -> None:
     assert under_way(finished.parent.parent) == []
 
 
+def test_a_ticket_whose_command_leaves_no_metrics_is_not_under_way(finished: Path) -> None:
+    (finished / "metrics.json").unlink()
+    assert under_way(finished.parent.parent) == []
+    (finished / "checkpoint").mkdir(exist_ok=True)
+    assert [one.state for one in under_way(finished.parent.parent)] == ["stopped"]
+
+
 @pytest.fixture
 def finished(tmp_path: Path) -> Path:
     prepared = experiment("random").prepare()

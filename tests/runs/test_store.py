@@ -126,9 +126,7 @@ def test_a_commit_waits_for_the_disk(store: Store) -> None:
 def test_a_store_of_another_version_is_refused(store: Store, version: int) -> None:
     with raw(store.path) as file:
         file.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(
-        InputError, match=f"must be of version 2 or before, .*of version {version}.*another --store"
-    ):
+    with pytest.raises(InputError, match=f"must be of version 2 or before, .*of version {version}.*another store"):
         Store(store.path)
 
 

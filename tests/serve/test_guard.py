@@ -17,7 +17,10 @@ TOKEN = "s3cret-token"
 
 @pytest.fixture(scope="module")
 def base() -> Iterator[str]:
-    with served(Guard(make_app(small_predictor()), hosts=["My.Example", "fe80::1"], token=TOKEN)) as address:
+    guard = Guard(
+        make_app(small_predictor()), hosts=["My.Example", "fe80::1"], token=TOKEN, hint="--allowed-host adds one"
+    )
+    with served(guard) as address:
         yield address
 
 

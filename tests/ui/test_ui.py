@@ -54,7 +54,7 @@ def _newer(path: Path) -> None:
     ("spoil", "told"),
     [
         (lambda path: path.unlink(), "which is not there"),
-        (lambda path: path.write_bytes(b"no store at all" * 400), "which is neither, or damaged"),
+        (lambda path: path.write_bytes(b"no store at all" * 400), "which is none of these, or damaged"),
         (_newer, "of version 99"),
     ],
     ids=["gone", "damaged", "newer"],
@@ -74,3 +74,12 @@ def test_an_empty_store_is_told(tmp_path: Path) -> None:
     page = Live([tmp_path / "empty.sqlite"]).page()
     assert "no run is recorded in" in page
     assert "No ticket has been found yet." in page
+
+
+def test_another_host_is_refused_without_options_that_there_are_not(path: Path) -> None:
+    guard = Guard(make_app(Live([path])), hint="open the address that was printed")
+    for app, end in ((guard, "; open the address that was printed"), (Guard(make_app(Live([path]))), "")):
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            answer = client.get("/", headers={"Host": "evil.example"})
+        told = f"the Host header must be a name of this service (got 'evil.example'){end}"
+        assert (answer.status_code, answer.json()["detail"]) == (400, told)

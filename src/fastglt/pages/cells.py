@@ -5,7 +5,6 @@ ticket with which it shares graph, split, network, seed, machine, epochs and rec
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from fastglt.runs.differences import differing, flat
 from fastglt.studies.compare.figures import Cell
 from fastglt.studies.compare.results import deviation, mean, verdict_of
+from fastglt.system.numbers import real
 from fastglt.tickets.phases import DISTILLED
 
 Row = Mapping[str, Any]
@@ -85,7 +85,7 @@ def _run(row: Row, twins: _Twins) -> Cell:
         "folder": row["folder"],
         "ticket": row["ticket"],
         "rounds": _rounds(metrics.get("rounds")),
-        **{name: _number(values.get(name)) for name in names},
+        **{name: real(values.get(name)) for name in names},
         **{name: metrics.get(name) for name in ("edges_kept", "edges_total", "weights_kept", "weights_total")},
         **{name: row[name] for name in ("dataset", "model", "method", "graph_sparsity", "weight_sparsity")},
     }
@@ -142,14 +142,7 @@ def _rounds(found: Any) -> list[Row]:
     """The rounds of an iterative method, those that have what a curve needs."""
     names = ("graph_sparsity", "weight_sparsity", "search_test")
     rounds = found if isinstance(found, list) else []
-    return [
-        one for one in rounds if isinstance(one, Mapping) and all(_number(one.get(n)) is not None for n in names)
-    ]
-
-
-def _number(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
-    return float(value) if fits else None
+    return [one for one in rounds if isinstance(one, Mapping) and all(real(one.get(n)) is not None for n in names)]
 
 
 __all__ = ["Cell", "cells_of"]

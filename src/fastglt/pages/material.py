@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import FastGLTError, InputError
-from fastglt.runs.folder_files import METRICS, RUN, read_json
-from fastglt.runs.run_folder import TICKET
+from fastglt.runs.folder_files import METRICS, RUN, TICKET, has_ticket_alone, read_json
 from fastglt.runs.store import COLUMNS, Store
 from fastglt.runs.store_repair import check
-from fastglt.runs.store_schema import read_row
+from fastglt.runs.store_schema import NotAStoreError, read_row
 from fastglt.system.storage import disk_errors
 
 Row = dict[str, Any]
+_GRAPH = ("dataset", "split_seed")  # settings that say which graph a ticket is for
+_RULE = "runs must be in a store, a folder or a ticket file"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,7 @@ class Material:
     rows: list[Row] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # of these notes one for each place that gave nothing
 
 
 def gather(places: Iterable[Path]) -> Material:
@@ -37,15 +39,14 @@ def gather(places: Iterable[Path]) -> Material:
             found.rows.extend(_read(place, found.notes))
         except FastGLTError as error:
             found.notes.append(str(error))
+            found.unread.append(str(error))
     return found
 
 
 def _read(place: Path, notes: list[str]) -> Iterator[Row]:
     with disk_errors(place, "read"):
         if not place.exists():
-            raise InputError(
-                f"runs must be in a store, a folder or a ticket file (got '{place}', which is not there)"
-            )
+            raise InputError(f"{_RULE} (got '{place}', which is not there); name another")
         if place.is_file() and place.suffix == ".safetensors":
             yield _ticket_row(place)
         elif place.is_file():
@@ -58,12 +59,16 @@ def _store_rows(path: Path, notes: list[str]) -> Iterator[Row]:
     """All rows; of a damaged store those that are whole."""
     try:
         rows = Store(path).rows()
+    except NotAStoreError:
+        raise InputError(f"{_RULE} (got '{path}', which is none of these, or damaged); name another") from None
     except FastGLTError as error:
+        rows = [read_row(values[:-1], values[-1]) for values in check(path).rows]
+        if not rows:
+            raise
         notes.append(str(error))
-        looked = check(path)
-        rows = [read_row(values[:-1], values[-1]) for values in looked.rows]
-    if not rows and not notes:
-        notes.append(f"no run is recorded in '{path}' yet; `fastglt find` and others record theirs")
+    else:
+        if not rows:
+            notes.append(f"no run is recorded in '{path}' yet; `fastglt find` and others record theirs")
     yield from rows
 
 
@@ -75,27 +80,33 @@ def _folder_rows(folder: Path, notes: list[str]) -> Iterator[Row]:
     below = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not below:
         raise InputError(f"a folder must be that of a run, or of several (got '{folder}', without {RUN})")
+    shown = 0
     for each in below:
         try:
             yield _folder_row(each)
+            shown += 1
         except FastGLTError as error:
             notes.append(str(error))
+    if not shown:
+        raise InputError(f"a folder must have a run that can be shown (got '{folder}', with none of {len(below)})")
 
 
 def _folder_row(folder: Path) -> Row:
     """A finished run as the store would have it."""
     begun, metrics = read_json(folder / RUN, "settings"), read_json(folder / METRICS, "seed")
-    if metrics is None:
-        raise InputError(f"a run must be finished to be shown (got '{folder}'); the command that began it goes on")
     settings, ticket = begun["settings"], folder / TICKET
     if not isinstance(settings, dict):
         raise InputError(f"'{folder / RUN}' is damaged")
+    if metrics is None and has_ticket_alone(folder):
+        return _ticket_row(ticket, {name: settings[name] for name in _GRAPH if name in settings})
+    if metrics is None:
+        raise InputError(f"a run must be finished to be shown (got '{folder}'); the command that began it goes on")
     is_dense = settings.get("dense") is True
     return _row(settings, metrics, kind="dense" if is_dense else "ticket", folder=folder, ticket=ticket)
 
 
-def _ticket_row(path: Path) -> Row:
-    """A ticket that came without its run: what the file itself tells."""
+def _ticket_row(path: Path, graph: Row | None = None) -> Row:
+    """A ticket that came without its run's metrics: what the file itself tells, and which graph it is for."""
     from fastglt.tickets.ticket_file import load
 
     ticket = load(path)
@@ -109,7 +120,8 @@ def _ticket_row(path: Path) -> Row:
         "weight_sparsity": masks.weight_sparsity,
     }
     about = {"model": dict(ticket.model), "seed": ticket.seed, "graph": ticket.graph_fingerprint}
-    settings = {**about, "method": ticket.config["method"], "options": dict(ticket.config["options"])}
+    method = {"method": ticket.config["method"], "options": dict(ticket.config["options"])}
+    settings = {**about, **(graph or {}), **method}
     metrics = {"metric": ticket.config["metric"], **counts, **ticket.scores}
     return _row({**settings, **_targets(counts)}, metrics, kind="ticket", folder=None, ticket=path)
 

@@ -54,6 +54,6 @@ def pictures(
             raise InputError(f"the figure '{name}' needs a ticket's file (got runs without); name a run's folder")
         found = list(plot.of_ticket(OneTicket(Path(run["ticket"]), run["settings"], dataset, data_root)))
     if not found:
-        told = "; ".join(material.notes) or f"{len(cells)} settings, which have too little for it"
+        told = f"{len(cells)} settings" + ", which have too little for it" * bool(cells)
         raise InputError(f"the figure '{name}' shows {plot.about}, for which runs must be there (got {told})")
     return found

@@ -13,7 +13,8 @@ from fastglt.system import digests, plain_json
 from fastglt.system.storage import disk_errors, read_bytes
 from fastglt.training.records import EpochRecord
 
-RUN, METRICS = "run.json", "metrics.json"
+RUN, METRICS, TICKET = "run.json", "metrics.json", "ticket.safetensors"
+CHECKPOINTS = "checkpoint"  # a folder, while the run is under way
 ORIGIN = "graph_from"  # the key in run.json of where a graph from files is
 _MOST = 1 << 24  # bytes
 _REMEDIES = {
@@ -37,6 +38,11 @@ def read_json(path: Path, key: str) -> Any:
     if not isinstance(found, dict) or key not in found:
         raise damaged(path)
     return found
+
+
+def has_ticket_alone(folder: Path) -> bool:
+    """Whether a folder has a ticket whose command leaves no metrics, and no run in it can go on."""
+    return (folder / TICKET).exists() and not (folder / METRICS).exists() and not (folder / CHECKPOINTS).exists()
 
 
 def damaged(path: Path, how: object = "") -> InputError:

@@ -6,7 +6,6 @@ which runs it has still to make, and which have failed.
 
 import contextlib
 import json
-import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from fastglt.errors import FastGLTError
-from fastglt.runs.folder_files import METRICS, RUN, read_json
+from fastglt.runs.folder_files import CHECKPOINTS, METRICS, RUN, has_ticket_alone, read_json
 from fastglt.system import plain_json
+from fastglt.system.numbers import real
 from fastglt.system.process import is_alive
 
 NOTE = "progress.json"  # in the folder of a run's checkpoints
-CHECKPOINTS = "checkpoint"
 RUNNING, STOPPED, QUEUED, FAILED = "running", "stopped", "queued", "failed"
 _EVERY = 1.0  # seconds between two notes
 _FRESH = 5.0  # seconds
@@ -80,7 +79,7 @@ def under_way(root: Path) -> list[UnderWay]:
     found, locks = {one.folder: one for one in waiting}, _locked_files()
     for path in (*root.glob(f"*/{RUN}"), *root.glob(f"*/*/{RUN}")):
         place = str(path.parent.absolute())
-        if (path.parent / METRICS).exists():
+        if (path.parent / METRICS).exists() or has_ticket_alone(path.parent):
             found.pop(place, None)
             continue
         begun = _begun(path.parent.absolute(), locks)
@@ -105,8 +104,8 @@ def _begun(folder: Path, locks: set[tuple[int, int]]) -> UnderWay:
         phase=phase if isinstance(phase, str) else None,
         epoch=_whole(told.get("epoch")),
         epochs=_epochs(settings, phase),
-        val=_real(told.get("val")),
-        seconds=_real(told.get("seconds")),
+        val=real(told.get("val")),
+        seconds=real(told.get("seconds")),
     )
 
 
@@ -216,14 +215,9 @@ def _is_locked(path: Path, locks: set[tuple[int, int]]) -> bool:
 
 def _is_fresh(at: Any) -> bool:
     """Whether a note was written just now; some file systems do not tell who has locked what."""
-    when = _real(at)
+    when = real(at)
     return when is not None and 0 <= time.time() - when < _FRESH
 
 
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _real(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
-    return float(value) if fits else None

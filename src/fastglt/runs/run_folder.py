@@ -18,8 +18,18 @@ from fastglt.errors import FastGLTError, InputError, MachineError
 from fastglt.report.wording import phase_title
 from fastglt.runs.checkpoints import Checkpoints, DamagedError, Stored, damage
 from fastglt.runs.differences import told
-from fastglt.runs.folder_files import METRICS, ORIGIN, RUN, damaged, history_bytes, json_bytes, read_json
-from fastglt.runs.progress import CHECKPOINTS, Notes
+from fastglt.runs.folder_files import (
+    CHECKPOINTS,
+    METRICS,
+    ORIGIN,
+    RUN,
+    TICKET,
+    damaged,
+    history_bytes,
+    json_bytes,
+    read_json,
+)
+from fastglt.runs.progress import Notes
 from fastglt.system import digests
 from fastglt.system.storage import disk_errors, open_lock, write_atomically
 from fastglt.system.terminal import warn
@@ -29,7 +39,6 @@ from fastglt.training.checkpoint import pack, pack_snapshot, unpack_snapshot
 from fastglt.training.loop import Training
 from fastglt.training.records import EpochRecord
 
-TICKET = "ticket.safetensors"
 _VERSION = "fastglt"  # what settings call the version
 _LOOK_EVERY = 0.1  # seconds, whether a folder is free
 _FIRST = (

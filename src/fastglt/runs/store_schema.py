@@ -89,7 +89,7 @@ def prepare(file: sqlite3.Connection, path: Path) -> None:
         raise not_a_store(path)
     elif version not in _TABLES:
         rule = f"the results store must be of version {VERSION} or before, which this fastglt knows"
-        raise InputError(f"{rule} (got '{path}' of version {version}); update fastglt or choose another --store")
+        raise InputError(f"{rule} (got '{path}' of version {version}); update fastglt or choose another store")
     elif "trigger" in kinds.values() or tables | _TABLES[version] != tables:
         raise damaged(path, "its tables are not those of a store")
 
@@ -185,7 +185,7 @@ def _is_text(value: str) -> bool:
 def damaged(path: Path, how: str) -> InputError:
     """The error for a store in which something is damaged."""
     remedy = (
-        "`fastglt runs --check` says what is whole, `fastglt runs --repair` keeps that, or choose another --store"
+        "`fastglt runs --check` says what is whole, `fastglt runs --repair` keeps that, or choose another store"
     )
     return InputError(f"the results store '{path}' is damaged ({how}); {remedy}")
 
@@ -197,4 +197,4 @@ class NotAStoreError(InputError):
 def not_a_store(path: Path) -> NotAStoreError:
     """The error for another program's file."""
     rule = "the results store must be a new file or one that fastglt wrote"
-    return NotAStoreError(f"{rule} (got '{path}', which is neither, or damaged); choose another --store")
+    return NotAStoreError(f"{rule} (got '{path}', which is neither, or damaged); choose another store")

@@ -23,11 +23,13 @@ class Guard:
     """Passes on requests to allowed hosts that carry the token, if there is one.
 
     The names of loopback and the address that a connection has come in at are always allowed: no other page's host
-    can be one of these.
+    can be one of these. Who is refused is told the hint, if there is one: how another name can be allowed.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str] = (), token: str | None = None) -> None:
-        self._app = app
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str] = (), token: str | None = None, hint: str = ""
+    ) -> None:
+        self._app, self._hint = app, hint and f"; {hint}"
         self._hosts = frozenset(map(normal_host, (*LOOPBACK, *map(require_host, hosts))))
         self._token = None if token is None else f"bearer {token}".encode()
 
@@ -39,7 +41,7 @@ class Guard:
         headers = Headers(scope=scope)
         if not self._named(headers.get("host", ""), scope):
             got = headers.get("host", "")[:80]
-            detail = f"the Host header must be a name of this service (got {got!a}); --allowed-host adds one"
+            detail = f"the Host header must be a name of this service (got {got!a}){self._hint}"
             await JSONResponse({"detail": detail}, 400)(scope, receive, send)
         elif not self._knows(headers.get("authorization", ""), scope):
             detail = "the service must be asked with its token; send it as Authorization: Bearer TOKEN"

@@ -109,7 +109,7 @@ def run(
     everything but /healthz needs `Authorization: Bearer TOKEN`.
     """
     require_level(log_level)
-    guarded = Guard(app, hosts=(host, *allowed_hosts), token=token)
+    guarded = Guard(app, hosts=(host, *allowed_hosts), token=token, hint="allowed_hosts adds one")
     tell = partial(print, flush=True)  # whoever reads a pipe waits for it
     run_on(listen(host, port), guarded, tell, log_level=log_level, limits=limits_of(app))
 

@@ -21,6 +21,11 @@ def test_a_ticket_is_trained_told_and_used(cli: Cli, tmp_path: Path) -> None:
     assert len(json.loads((out / "rounds.json").read_text())) == 7
     assert cli("predict", out, "--nodes", "0-3").code == 0
     assert cli("evaluate", out, "--seeds", "0", "--threads", "1").code == 0
+    page = tmp_path / "page.html"
+    shown = cli("report", out, "--out", page)
+    assert (shown.code, shown.err, shown.out) == (0, "", f"1 runs in '{page}'\n")
+    assert f"On {TINY} with gcn" in page.read_text()
+    assert cli("plot", "graph", out, "--out", tmp_path / "graph.svg").code == 0
     again = cli("federated", *SHORT, "--out", out)
     assert (again.code, "must be new or empty" in again.err) == (2, True)
 
@@ -37,6 +42,7 @@ def test_bad_options_get_one_line(cli: Cli) -> None:
         (("--vanish", "7:1"), "must name a client from 0 to 2 and a round from 1 to 6 (got '7:1')"),
         (("--vanish", "x"), "must be CLIENT:ROUND, as in 3:20 (got 'x')"),
         (("--engine", "smoke"), "unknown engine (got 'smoke')"),
+        (("--patience", "3"), "--patience must come with --engine flower (got 3 with local); leave it out"),
         (("--agreement", "smoke"), "unknown agreement (got 'smoke')"),
         (("--warmup", "6"), "warmup must be at least 1 and less than the 6 rounds"),
         (("--weight-sparsity", "1"), "weight_sparsity must lie in [0, 1)"),

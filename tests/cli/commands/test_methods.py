@@ -65,6 +65,18 @@ def test_names_are_never_cut(cli: Cli, monkeypatch: pytest.MonkeyPatch, width: i
     assert "…" not in out
 
 
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_words_of_options_and_settings_are_never_broken(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    words = cli("methods", "ugs").out.replace(":", " ").split()
+    for option in ("search_weight_decay", "round_epochs", "weight_l1"):
+        assert words.count(option) == 2, "an option, and a column of the published settings"
+    assert {"ogbn-proteins", "resgcn", "remaining", "pressure", "masks"} <= set(words)
+    assert ("┃" in words) == (width > 40), "one by one where a table is too wide"
+
+
 def test_a_users_own_is_told_like_ours(cli: Cli, own_module: OwnModule) -> None:
     own_module(
         "told",

@@ -39,3 +39,9 @@ def test_what_cannot_be_drawn_is_one_line(cli: Cli, store: Path, tmp_path: Path)
         assert told in done.err
     make_store(store, study(1))
     assert "--number must be one of 2 pictures (got 3)" in cli("plot", "sparsity", "--number", 3).err
+
+
+def test_a_store_that_is_not_there_is_told_once(cli: Cli, tmp_path: Path) -> None:
+    done = cli("plot", "sparsity")
+    assert (done.code, done.err.count("which is not there")) == (2, 1)
+    assert "(got 0 settings)" in done.err

@@ -139,7 +139,7 @@ def test_another_graph_only_on_request(cli: Cli, run: Path) -> None:
 def test_wrong_questions(cli: Cli, run: Path, tmp_path: Path) -> None:
     (tmp_path / "picture").write_bytes(b"\xff\xfe\x00")
     for arguments, message in (
-        (("--nodes", "3,80"), "nodes must lie in 0 … 79 (got 80, '3,80')"),
+        (("--nodes", "3,80"), "nodes must lie in 0 … 79 (got '80', '3,80')"),
         (("--dataset", ""), "unknown dataset (got '')"),
         (("--nodes", " "), "nodes must be at least one (got ' ')"),
         (("--nodes", "none.txt"), "a file with one id on a line (got 'none.txt')"),
@@ -156,6 +156,17 @@ def test_a_users_model_is_told_where_to_go(cli: Cli, tmp_path: Path) -> None:
     assert (result.code, "fastglt.compile_ticket(ticket, data, model)" in result.err) == (2, True), result.err
 
 
+def test_what_is_wrong_is_told_once() -> None:
+    for text, ids, got in (
+        ("zz", ["a"], "'zz'"),
+        ("a,zz", ["a"], "'zz', 'a,zz'"),
+        ("4-2", None, "'4-2'"),
+        ("80", None, "'80'"),
+    ):
+        with pytest.raises(InputError, match=rf"^nodes must .* \(got {got}\)$"):
+            read_nodes(text, 10, ids)
+
+
 @pytest.mark.parametrize("text", ["4-2", "1--2", "-1", ",", "1,2 3"])
 def test_lists_that_are_none(text: str) -> None:
     with pytest.raises(InputError, match="nodes must be"):
@@ -163,7 +174,7 @@ def test_lists_that_are_none(text: str) -> None:
 
 
 def test_a_huge_range_is_refused_before_it_is_made() -> None:
-    with pytest.raises(InputError, match=r"nodes must lie in 0 … 9 \(got 999999999999, "):
+    with pytest.raises(InputError, match=r"nodes must lie in 0 … 9 \(got '999999999999', "):
         read_nodes("0-999999999999", 10)
 
 
@@ -190,9 +201,9 @@ def test_nodes_and_classes_are_called_as_in_a_csv_file(cli: Cli, tmp_path: Path)
     with np.load(tmp_path / "two.npz") as arrays:
         assert arrays["ids"].tolist() == ["14", "7"]
         assert arrays["labels"].tolist() == [kinds[kind] for kind in arrays["classes"]]
-    assert "must be ids of the graph's file (got '77', '77')" in cli(*asked, "--nodes", "77").err
+    assert "must be ids of the graph's file (got '77')" in cli(*asked, "--nodes", "77").err
     assert "must be ids of the graph's file (got '60', '50-61')" in cli(*asked, "--nodes", "50-61").err
-    assert "must be ids of the graph's file (got '8-7', '8-7')" in cli(*asked, "--nodes", "8-7").err
+    assert "must be ids of the graph's file (got '8-7')" in cli(*asked, "--nodes", "8-7").err
     assert "(got 'a" in cli(*asked, "--nodes", ",".join(["a"] * 4000)).err
     (tmp_path / "asked.txt").write_text("14\n7\n")
     some = cli(*asked, "--nodes", tmp_path / "asked.txt", "--json").document["predictions"]

@@ -20,6 +20,7 @@ def test_tables_and_figures_are_listed_with_what_they_need(cli: Cli, tmp_path: P
 def test_what_nobody_printed_is_refused(cli: Cli) -> None:
     unknown = cli("reproduce", "table9")
     assert (unknown.code, "unknown table or figure (got 'table9')" in unknown.err) == (2, True)
+    assert "list must come alone (got list table6)" in cli("reproduce", "list", "table6").err
     assert "--quick must come without --full" in cli("reproduce", "table6", "--quick", "--full").err
     both = cli("reproduce", "table6", "--recorded", "--dry-run")
     assert (both.code, "--recorded must come without --dry-run" in both.err) == (2, True)

@@ -91,7 +91,8 @@ def test_json_has_whole_records(cli: Cli, store: Path) -> None:
 def test_csv_has_every_column(cli: Cli, store: Path, tmp_path: Path) -> None:
     fill(store)
     result = cli("runs", "--seed", "1", "--csv", tmp_path / "runs.csv")
-    assert (result.code, result.out, result.err) == (0, "", "")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"2 runs written to '{tmp_path / 'runs.csv'}'\n"
     rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
     assert [(row["id"], row["dataset"], row["search_test"]) for row in rows] == [
         ("2", "cora", "0.8125"),
@@ -146,6 +147,39 @@ def test_bad_input_is_one_clear_line(cli: Cli, store: Path, arguments: tuple[str
     result = cli("runs", *arguments)
     assert result.code == 2
     assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--take", "other.sqlite", "--dataset", "cora"), "--dataset must come without --take"),
+        (("--take", "other.sqlite", "--csv", "runs.csv"), "--csv must come without --take"),
+        (("--take", "other.sqlite", "--json"), "--json must come without --take"),
+        (("--take", "other.sqlite", "3"), "ID must come without --take"),
+        (("--take", "other.sqlite", "--check"), "--check must come without --take"),
+        (("--check", "--kind", "dense"), "--kind must come without --check"),
+        (("--check", "--repair", "--limit", "3"), "--limit must come without --check"),
+        (("--repair", "--share", "runs.jsonl"), "--share must come without --repair"),
+    ],
+)
+def test_what_is_about_the_whole_store_takes_no_choice_of_runs(
+    cli: Cli, store: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    fill(store)
+    before = store.read_bytes()
+    result = cli("runs", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert f"{message} (got both); leave one out" in result.err
+    assert store.read_bytes() == before
+
+
+def test_a_limit_is_for_the_list_alone(cli: Cli, store: Path, tmp_path: Path) -> None:
+    fill(store)
+    for output in (("--json",), ("--csv", tmp_path / "runs.csv"), ("--share", tmp_path / "runs.jsonl")):
+        told = cli("runs", "--limit", "2", *output).err.splitlines()
+        assert told[-1] == "--limit is for the list alone; all 6 runs that match are taken"
+        assert "--limit" not in cli("runs", *output).err
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 6
 
 
 def test_a_file_that_is_no_store_is_refused(cli: Cli, tmp_path: Path) -> None:
@@ -296,7 +330,8 @@ def test_a_finished_run_whose_ticket_is_gone_is_not_printed_again(find: Cli, tmp
 def test_runs_of_another_machine_are_added_and_listed(cli: Cli, store: Path, tmp_path: Path) -> None:
     fill(store)
     file, elsewhere = tmp_path / "runs.jsonl", str(tmp_path / "elsewhere.sqlite")
-    assert cli("runs", "--dataset", "cora", "--share", str(file)).out == ""
+    shared = cli("runs", "--dataset", "cora", "--share", str(file))
+    assert (shared.out, shared.err) == ("", f"3 runs written to '{file}'\n")
     taken = cli("runs", "--take", str(file), "--store", elsewhere)
     assert (taken.code, taken.out.split()[:2]) == (0, ["3", "runs"])
     assert len(json.loads(cli("runs", "--json", "--store", elsewhere).out)) == 3

@@ -32,6 +32,17 @@ def test_refuses_what_is_no_ticket(cli: Cli, tmp_path: Path) -> None:
         assert (result.code, message in result.err) == (2, True), result.err
 
 
+def test_a_graph_is_named_for_what_looks_at_it(find: Cli, cli: Cli, tmp_path: Path) -> None:
+    find("--quiet", "--out", tmp_path / "run")
+    for given, message in (
+        (("--dataset", "nonsense"), "--dataset must come with --cost or --analysis (got 'nonsense' without)"),
+        (("--split-seed", 0), "--split-seed must come with --cost or --analysis (got 0 without)"),
+        (("--directed",), "--directed must come with --cost or --analysis (got True without)"),
+    ):
+        result = cli("show", tmp_path / "run", *given)
+        assert (result.code, result.out, message in result.err) == (2, "", True), result.err
+
+
 def test_refuses_a_damaged_ticket(find: Cli, cli: Cli, tmp_path: Path) -> None:
     find("--quiet", "--out", tmp_path / "run")
     path = tmp_path / "run" / "ticket.safetensors"

@@ -129,6 +129,23 @@ def test_every_command_finds_csv_files_again(
     assert cli("diff", "runs/a", "runs/a").code == 0, "what needs no graph goes on"
 
 
+def test_directed_is_refused_where_the_ticket_s_run_has_read_its_graph_otherwise(cli: Cli, tmp_path: Path) -> None:
+    ring = write_ring(tmp_path / "my")
+    for name, flags in (("both", ()), ("one", ("--directed",))):
+        made = cli("find", "--dataset", ring, *flags, *RUN, "--out", tmp_path / name)
+        assert made.code == 0, made.err
+    for command in (
+        ("evaluate", tmp_path / "both", "--seeds", "0", "--threads", 1, "--quiet"),
+        ("show", tmp_path / "both", "--cost"),
+        ("predict", tmp_path / "both"),
+        ("update", tmp_path / "both", "--to", ring, "--epochs", 0, "--threads", 1),
+    ):
+        result = cli(*command, "--directed")
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), command
+        assert "--directed must come with --dataset, or with a ticket whose run has read its graph so" in result.err
+    assert cli("show", tmp_path / "one", "--cost", "--directed").code == 0, "as it was"
+
+
 @pytest.mark.parametrize(
     "origin",
     [

@@ -106,6 +106,17 @@ def test_a_prepared_graph_is_the_graph_it_was_made_of(kind: str, directed: bool,
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_edges_may_be_stored_column_by_column_and_features_are_told_how(tmp_path: Path) -> None:
+    for name, more in (("rows", {}), ("columns", {"edge_index": np.asfortranarray(EDGES)})):
+        (tmp_path / name).mkdir()
+        np.savez(tmp_path / name / "mine.npz", **{"edge_index": EDGES, "x": X, "y": Y, **more})
+        make(str(tmp_path / name / "mine.npz"), tmp_path / f"{name}.fgr")
+    same(load(str(tmp_path / "columns.fgr")), load(str(tmp_path / "rows.fgr")))
+    np.savez(tmp_path / "x.npz", edge_index=EDGES, x=np.asfortranarray(X), y=Y)
+    with pytest.raises(InputError, match=r"row by row .*; save numpy\.ascontiguousarray\(x\) instead"):
+        make(str(tmp_path / "x.npz"), tmp_path / "x.fgr")
+
+
 def test_a_named_graph_too_with_its_split_seeds(tmp_path: Path) -> None:
     name = "synthetic:nodes=60,edges=100,classes=3"
     make(name, tmp_path / "graph.fgr")

@@ -85,6 +85,12 @@ def test_curves_of_methods_that_have_rounds(tmp_path: Path) -> None:
     assert "random" not in text
 
 
+def test_a_comparison_without_rounds_says_so(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, experiment("random"), experiment("fastglt"))
+    text = printed(print_rounds, Comparison(runs, finished(runs)), width=100)
+    assert text.strip() == "No sparsity curves: no run of random, fastglt has rounds."
+
+
 def test_marks_for_both_rules_and_both_scores(tmp_path: Path) -> None:
     """Dense scores are 80, 81 and 82 %."""
     runs = runs_of(tmp_path, *(experiment(seed=seed) for seed in range(3)))

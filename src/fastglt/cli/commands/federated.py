@@ -8,6 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import LONG, RUN, WHAT
+from fastglt.cli.shared.options import asked_for
 from fastglt.errors import InputError, require, unknown_name
 from fastglt.report.tables import say
 from fastglt.report.wording import percent
@@ -27,6 +28,7 @@ TOGETHER = "Federation"
 
 
 def federated(
+    context: typer.Context,
     dataset: arguments.Dataset = "cora",
     model: arguments.Model = "gcn",
     hidden: Annotated[int, typer.Option(help="Width of the hidden layer.", rich_help_panel=WHAT)] = 64,
@@ -76,7 +78,7 @@ def federated(
     ] = "local",
     patience: Annotated[
         float,
-        typer.Option(help="Seconds until a client of flower counts as gone.", rich_help_panel=TOGETHER),
+        typer.Option(help="Seconds until a client of --engine flower counts as gone.", rich_help_panel=TOGETHER),
     ] = 120.0,
     rounds: Annotated[int, typer.Option(help="Weights go out and come back in each.", rich_help_panel=LONG)] = 100,
     warmup: Annotated[
@@ -120,6 +122,8 @@ def federated(
     if engine not in ENGINES:
         raise unknown_name("engine", engine, ENGINES)
     require("be positive", patience=patience)
+    if engine == "local" and "patience" in asked_for(context):
+        raise InputError(f"--patience must come with --engine flower (got {patience:g} with local); leave it out")
     plan = Plan(
         clients=clients,
         parts=parts,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastglt.cli.shared.listing import AsJson, Facts, about, print_options, print_table, tell
+from fastglt.cli.shared.listing import AsJson, Facts, about, print_options, print_settings, tell
 
 if TYPE_CHECKING:
     from fastglt.methods import Method
@@ -83,5 +83,5 @@ def _print_one(facts: Facts) -> None:
     if facts["published"]:
         options = dict.fromkeys(name for row in facts["published"] for name in row["options"])
         rows = [{**row, **row["options"]} for row in facts["published"]]
-        headings = {"dataset": "dataset", "model": "model", **{name: name for name in options}}
-        print_table(console, "published settings, taken unless --option says otherwise", headings, rows)
+        title = "published settings, taken unless --option says otherwise"
+        print_settings(console, title, ("dataset", "model", *options), rows)

@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from fastglt.cli.commands.report import OwnDataset, Places
+from fastglt.cli.commands.report import OwnDataset, Places, read_places
 from fastglt.cli.shared import arguments
 from fastglt.errors import InputError, require
 from fastglt.report.tables import say
-from fastglt.system.terminal import warn
 
 EXAMPLES = (
     "Examples: [bold]fastglt plot list[/] · [bold]fastglt plot sparsity --out fig.svg[/] · "
@@ -18,6 +17,7 @@ EXAMPLES = (
 
 
 def plot(
+    context: typer.Context,
     figure: Annotated[str, typer.Argument(help="A name from [bold]fastglt plot list[/].")],
     places: Places = None,
     out: Annotated[
@@ -37,12 +37,8 @@ def plot(
         for name, known in PLOTS.items():
             say(f"{name}: {known.about}")
         return
-    from fastglt.pages import gather
-
     require("be positive", width=width)
-    material = gather(places or [store])
-    for note in material.notes:
-        warn(note)
+    material = read_places(context, places, store)
     found = pictures(figure, material, data_root=data_root, dataset=dataset)
     if not 1 <= number <= len(found):
         raise InputError(f"--number must be one of {len(found)} pictures (got {number})")

@@ -142,10 +142,10 @@ def read_nodes(text: str | None, num_nodes: int, ids: "Sequence[str] | None" = N
 def _numbers(part: str, num_nodes: int, where: str) -> range:
     match = _RANGE.fullmatch(part)
     if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got '{part}', {where})")
+        raise InputError(f"nodes must be as in 0-9,15, or a file with one id on a line (got {_got(part, where)})")
     last = int(match[2] or match[1])
     if last >= num_nodes:
-        raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {last}, {where})")
+        raise InputError(f"nodes must lie in 0 … {num_nodes - 1} (got {_got(str(last), where)})")
     return range(int(match[1]), last + 1)
 
 
@@ -155,9 +155,14 @@ def _called(part: str, known: "Mapping[str, int]", where: str) -> list[int]:
     first_to_last = () if match is None or match[2] is None else range(int(match[1]), int(match[2]) + 1)
     for name in [part] if part in known or not first_to_last else map(str, first_to_last):
         if name not in known:
-            raise InputError(f"nodes must be ids of the graph's file (got '{name}', {where})")
+            raise InputError(f"nodes must be ids of the graph's file (got {_got(name, where)})")
         found.append(known[name])
     return found
+
+
+def _got(wrong: str, where: str) -> str:
+    """What is wrong and where it stands, unless nothing else stands there."""
+    return where if where == f"'{wrong}'" else f"'{wrong}', {where}"
 
 
 def _is_file(text: str) -> bool:

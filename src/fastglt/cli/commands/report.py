@@ -1,14 +1,19 @@
 """`fastglt report`: finished runs as one page."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.completion import complete, datasets
+from fastglt.cli.shared.options import asked_for
+from fastglt.errors import InputError
 from fastglt.report.tables import say
 from fastglt.system.terminal import warn
+
+if TYPE_CHECKING:
+    from fastglt.pages import Material
 
 EXAMPLES = (
     "Examples: [bold]fastglt report[/] (all runs) · [bold]fastglt report runs/a --out a.html[/] (one run) · "
@@ -27,7 +32,26 @@ OwnDataset = Annotated[
 ]
 
 
+def read_places(context: typer.Context, places: list[Path] | None, store: Path) -> "Material":
+    """The runs of all places, or of the store without any; each that cannot be read is told.
+
+    If somebody has named them and none can be read, that is refused.
+    """
+    from fastglt.pages import gather
+
+    found = gather(places or [store])
+    is_named = not {"places", "store"}.isdisjoint(asked_for(context))
+    refused = found.unread[-1] if is_named and len(found.unread) == len(found.sources) else None
+    for note in dict.fromkeys(found.notes):
+        if note != refused:
+            warn(note)
+    if refused is not None:
+        raise InputError(refused)
+    return found
+
+
 def report(
+    context: typer.Context,
     places: Places = None,
     out: Annotated[Path, typer.Option(help="The page's file.")] = Path("report.html"),
     dataset: OwnDataset = None,
@@ -37,13 +61,12 @@ def report(
     """Write finished runs as one page: what was found, verdicts, curves, the graph, the search, cost and tables.
 
     The page holds all it needs and opens without a network. It follows the system's light or dark colours, fits a
-    phone, and can be used by keyboard and screen reader. What cannot be read is told on the page.
+    phone, and can be used by keyboard and screen reader. What cannot be read is told on the page, and refused where
+    nothing of what was named can be.
     """
-    from fastglt.pages import gather, report_page
+    from fastglt.pages import report_page
     from fastglt.system.storage import write_atomically
 
-    material = gather(places or [store])
-    for note in material.notes:
-        warn(note)
+    material = read_places(context, places, store)
     write_atomically(out, report_page(material, data_root=data_root, dataset=dataset).encode())
     say(f"{len(material.rows):,} runs in '{out}'")

@@ -75,6 +75,8 @@ def reproduce(
     from fastglt.studies.paper import ITEMS, Scope, forecast_of
     from fastglt.studies.paper.scope import BACKBONES
 
+    if "list" in items and len(items) > 1:
+        raise InputError(f"list must come alone (got {' '.join(items)}); leave the others out, or list")
     for name in items if items != ["list"] else []:
         if name not in ITEMS:
             raise unknown_name("table or figure", name, {"list", *ITEMS})

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fastglt.cli.shared import arguments
+from fastglt.cli.shared.options import asked_for
 from fastglt.errors import InputError, require
 from fastglt.report.tables import say
 from fastglt.studies.lists import read_names, read_seeds
@@ -26,6 +27,7 @@ EXAMPLES = (
 Row = Mapping[str, Any]
 _FILTERS, _OUTPUT = "Which runs (all that is given must hold)", "How to print them"
 _STORE = "The store itself"
+_ALONE = {"take": ("store",), "check": ("repair", "json_output", "store"), "repair": ("json_output", "store")}
 
 
 def _filter(text: str) -> Any:
@@ -33,6 +35,7 @@ def _filter(text: str) -> Any:
 
 
 def runs(
+    context: typer.Context,
     number: Annotated[
         int | None, typer.Argument(metavar="ID", help="One run, with all that is known of it.")
     ] = None,
@@ -88,6 +91,8 @@ def runs(
     revision of the code, and the place of its ticket. Times are UTC.
     """
     require("not be negative", limit=limit)
+    given = asked_for(context)
+    _refuse_beside(given)
     if check or repair:
         from fastglt.cli.shared.store_check import check_store
 
@@ -111,6 +116,10 @@ def runs(
         from fastglt.runs.store_exchange import share as write_shared
 
         write_shared(found, share)
+    written = [] if csv is None else [csv]
+    written += [] if share is None or not found else [share]
+    for path in written:
+        say(f"{len(found)} runs written to '{path}'", err=True)
     if json_output:
         typer.echo(json.dumps(found if number is None else next(iter(found), None)))
     elif number is not None and found:
@@ -119,6 +128,16 @@ def runs(
         _print(found[-limit:])
     whole = json_output or csv is not None or share is not None
     _say(found, everything, wanted, store, shown=len(found) if whole else limit or len(found))
+    if whole and "limit" in given and limit and limit < len(found):
+        say(f"--limit is for the list alone; all {len(found)} runs that match are taken", err=True)
+
+
+def _refuse_beside(given: Mapping[str, str]) -> None:
+    """What says something about the whole store comes without what chooses and prints runs."""
+    for name, allowed in _ALONE.items():
+        beside = [flag for other, flag in given.items() if other not in (name, *allowed)]
+        if name in given and beside:
+            raise InputError(f"{beside[0]} must come without {given[name]} (got both); leave one out")
 
 
 def _take(path: Path, store: Path) -> None:

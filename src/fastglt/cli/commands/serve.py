@@ -148,7 +148,7 @@ def serve(
 
         if token is None and not is_loopback(listening.getsockname()[0]):
             say(_OPEN, err=True)
-        guarded = Guard(app, hosts=(host, *hosts), token=token)
+        guarded = Guard(app, hosts=(host, *hosts), token=token, hint="--allowed-host adds one")
         patience = 2 * limits.timeout + 5
         run_on(listening, guarded, announce, log_level=log_level, patience=patience, limits=limits)
 

@@ -9,6 +9,7 @@ import typer
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.gather import gather
 from fastglt.cli.shared.tickets import OwnGraph, open_ticket, task_of
+from fastglt.errors import InputError
 
 if TYPE_CHECKING:
     from fastglt.tickets.ticket import Ticket
@@ -34,6 +35,8 @@ def show(
     wide: arguments.Wide = False,
 ) -> None:
     """Describe a ticket: what it keeps, how it was found, how it scored. Its checksum is verified."""
+    if not (cost or analysis):
+        _refuse_graph(graph)
     found, path = open_ticket(ticket)
     facts = _facts(found, path)
     if cost or analysis:
@@ -51,6 +54,14 @@ def show(
         typer.echo(json.dumps(as_document(facts)))
     else:
         _print(facts)
+
+
+def _refuse_graph(graph: OwnGraph) -> None:
+    """A graph is looked at only for what it costs, and what its masks have done."""
+    given = {"--dataset": graph.dataset, "--split-seed": graph.split_seed, "--directed": graph.directed or None}
+    for flag, value in given.items():
+        if value is not None:
+            raise InputError(f"{flag} must come with --cost or --analysis (got {value!r} without); leave it out")
 
 
 def _facts(found: "Ticket", path: Path) -> dict[str, Any]:

@@ -47,4 +47,9 @@ def ui(
         if open_page:
             webbrowser.open(address)
 
-    run_on(listen("127.0.0.1", port), Guard(make_app(live)), announce, patience=5.0)
+    run_on(
+        listen("127.0.0.1", port),
+        Guard(make_app(live), hint="open the address that was printed"),
+        announce,
+        patience=5.0,
+    )

@@ -55,7 +55,8 @@ class Changes:
     to: Annotated[
         str | None,
         typer.Option(
-            help="Instead of these: the whole new graph. Nodes are the same by id or, without, by number."
+            help="Instead of these: the whole new graph, as directed as the ticket's. Nodes are the same by id or, "
+            "without, by number."
         ),
     ] = None
 

@@ -143,6 +143,8 @@ def print_trainings(plan: dict[str, Any], *, as_json: bool) -> None:
 def _print_rows(rows: Mapping[str, str | Sequence[str]]) -> None:
     """A name and a text in each row, wrapped between words; of several texts, each in a row."""
     table = PlainTable(title="would run (nothing is written)", title_justify="left", show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for name, texts in rows.items():
         for text in [texts] if isinstance(texts, str) else texts:
             table.add_row(name, text)

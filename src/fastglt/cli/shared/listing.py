@@ -52,24 +52,38 @@ def _unwrapped(paragraph: str) -> str:
 
 
 def print_options(console: "Console", flag: str, options: Sequence[Mapping[str, Any]]) -> None:
-    """The options as a table, or that there are none."""
+    """The options as a table or, where that would break words, one by one; or that there are none."""
     if not options:
         console.print("It takes no options.")
-    else:
-        headings = {"name": "name", "default": "default", "takes": "takes", "about": "what it is"}
-        print_table(console, f"{flag} NAME=VALUE", headings, options)
+        return
+    from rich.padding import Padding
 
+    from fastglt.report.tables import PlainTable, plain
 
-def print_table(
-    console: "Console", title: str, headings: dict[str, str], rows: Sequence[Mapping[str, Any]]
-) -> None:
-    """Rows under headings, each heading with the key that it shows."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for heading in headings.values():
-        table.add_column(heading, no_wrap=heading in ("name", "default"), overflow="fold")
+    rows = [[str(option.get(key, "–")) for key in ("name", "default", "takes", "about")] for option in options]
+    table = PlainTable(title=f"{flag} NAME=VALUE", title_justify="left")
+    for heading in ("name", "default", "takes"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("what it is")
     for row in rows:
-        table.add_row(*(escape(str(row.get(key, "–"))) for key in headings))
-    console.print(table)
+        table.add_row(*row)
+    narrowest = console.measure(table, options=console.options.update(max_width=10_000)).minimum
+    if narrowest <= console.width:
+        console.print(table)
+        return
+    console.print(plain(f"{flag} NAME=VALUE", style="italic"))
+    for name, default, takes, what in rows:
+        console.print(plain(f"{name}: {takes} (default: {default})"))
+        console.print(Padding(plain(what), (0, 0, 0, 2)))
+
+
+def print_settings(
+    console: "Console", title: str, headings: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Rows under headings; a terminal that is too narrow gets them stacked."""
+    from fastglt.report.tables import empty_table, print_wide
+
+    table = empty_table(*headings, left=("dataset", "model"))
+    for row in rows:
+        table.add_row(*(str(row.get(heading, "–")) for heading in headings))
+    print_wide(title, table, console)

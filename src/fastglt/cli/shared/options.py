@@ -95,6 +95,18 @@ def from_config(context: typer.Context) -> set[str]:
     return {name for name, source in sources.items() if source is not None and source.name == "DEFAULT_MAP"}
 
 
+def asked_for(context: typer.Context) -> dict[str, str]:
+    """What was given to a command, on its command line or in its config file, and how it is written there."""
+    given = {}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
+            is_option = parameter.opts[0].startswith("-")
+            given[name] = parameter.opts[0] if is_option else getattr(parameter, "metavar", None) or name
+    return given
+
+
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Let a YAML file set a command's defaults; what is on the command line wins."""
     if path is None or context.resilient_parsing:

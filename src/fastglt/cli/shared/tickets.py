@@ -136,7 +136,12 @@ class OwnGraph:
         if self.dataset is not None:
             return self.dataset, self.directed
         origin = origin_of(file)
-        return (_recorded(file), self.directed) if origin is None else (origin.dataset, origin.directed)
+        if origin is None:
+            return _recorded(file), self.directed
+        if self.directed and not origin.directed:
+            rule = "--directed must come with --dataset, or with a ticket whose run has read its graph so"
+            raise InputError(f"{rule} (got '{file}', whose run has not); leave it out")
+        return origin.dataset, origin.directed
 
     def split_seed_of(self, file: Path) -> int:
         """What decides the split."""

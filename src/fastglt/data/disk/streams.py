@@ -178,7 +178,8 @@ class _Zipped:
         except (zipfile.BadZipFile, OSError) as error:
             raise InputError(f"{path}: must be a whole .npz archive (got {error}); write it again") from None
 
-    def _begin(self, archive: zipfile.ZipFile, name: str) -> tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]:
+    def _begin(self, archive: zipfile.ZipFile, name: str) -> tuple[IO[bytes], tuple[int, ...], np.dtype[Any], bool]:
+        """The numbers of an array, its shape and type, and whether they come column by column."""
         file = archive.open(f"{name}.npy")
         try:
             version = np.lib.format.read_magic(file)
@@ -186,10 +187,11 @@ class _Zipped:
             shape, by_columns, dtype = read(file)
         except ValueError as error:
             raise InputError(f"{self._path}: {name} is damaged (got {error}); write the file again") from None
-        if dtype.hasobject or (by_columns and len(shape) > 1):
-            rule = f"{self._path}: {name} must be plain numbers, row by row"
-            raise InputError(f"{rule} (got {'objects' if dtype.hasobject else 'them by columns'}); save it anew")
-        return file, shape, dtype
+        if dtype.hasobject:
+            raise InputError(
+                f"{self._path}: {name} must be plain numbers (got objects); save it as an array of them"
+            )
+        return file, shape, dtype, by_columns and len(shape) > 1
 
     def shape(self, name: str) -> tuple[int, ...]:
         with zipfile.ZipFile(self._path) as archive:
@@ -201,7 +203,10 @@ class _Zipped:
 
     def rows(self, name: str, most: int) -> Iterator[Array]:
         with zipfile.ZipFile(self._path) as archive:
-            file, shape, dtype = self._begin(archive, name)
+            file, shape, dtype, by_columns = self._begin(archive, name)
+            if by_columns:
+                rule = f"{self._path}: {name} must be stored row by row (got it column by column)"
+                raise InputError(f"{rule}; save numpy.ascontiguousarray({name}) instead")
             width = int(np.prod(shape[1:]))
             for at in range(0, shape[0], most):
                 count = min(most, shape[0] - at)
@@ -209,9 +214,14 @@ class _Zipped:
 
     def pairs(self, name: str, most: int) -> Iterator[Array]:
         with zipfile.ZipFile(self._path) as archive:
-            (first, shape, dtype), (second, _, _) = self._begin(archive, name), self._begin(archive, name)
+            (first, shape, dtype, by_columns), (second, *_) = (self._begin(archive, name) for _ in range(2))
             if len(shape) != 2 or shape[0] != 2:
                 raise InputError(f"{self._path}: {name} must have shape [2, edges] (got {list(shape)})")
+            if by_columns:  # an edge's two ends stand side by side
+                for at in range(0, shape[1], most):
+                    count = min(most, shape[1] - at)
+                    yield np.ascontiguousarray(self._read(first, name, 2 * count, dtype).reshape(count, 2).T)
+                return
             second.seek(shape[1] * dtype.itemsize, 1)
             for at in range(0, shape[1], most):
                 count = min(most, shape[1] - at)

@@ -73,7 +73,10 @@ def _difference(test: Cell) -> tuple[str, str]:
 
 
 def print_rounds(document: Mapping[str, Any], console: Console) -> None:
-    """The sparsity curves of methods that have rounds."""
+    """The sparsity curves of methods that have rounds; if none has some, that is said."""
+    if not any(cell["rounds"] for cell in document["cells"]):
+        names = ", ".join(dict.fromkeys(str(cell["method"]) for cell in document["cells"]))
+        print_text(f"No sparsity curves: no run of {names} has rounds.", console)
     for cell in document["cells"]:
         if cell["rounds"]:
             title = f"{cell['method']} · on the way to {_removed(cell['graph_sparsity'], cell['weight_sparsity'])}"
