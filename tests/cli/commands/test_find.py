@@ -18,7 +18,7 @@ from fastglt.cli.commands.find import _default_folder
 from fastglt.cli.shared.preferring import as_command
 from fastglt.cli.shared.setup import Setup
 from fastglt.methods import Targets
-from fastglt.runs.progress import CHECKPOINTS
+from fastglt.runs.folder_files import CHECKPOINTS
 from fastglt.studies.prefer import Preferred, Way
 from tests.cli.conftest import SHORT, TINY, Cli
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from fastglt.cli.shared.options import asked_for
 from fastglt.errors import InputError
 from fastglt.report.tables import empty_table, print_table, print_text, say
 from fastglt.report.wording import mean_and_deviation, percent, signed
@@ -25,14 +26,12 @@ _CHOOSING, _PROVING = 3, 5  # seeds
 
 def refuse_choices(context: typer.Context) -> None:
     """What a preference chooses cannot be given beside it."""
+    given = asked_for(context)
     for name in (*CHOSEN, *_OF_THE_METHOD):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP", "ENVIRONMENT"):
-            flag = f"--{name.replace('_', '-')}"
-            chooses = "it" if name in CHOSEN else "the method"
-            raise InputError(
-                f"{flag} must come without --prefer, which chooses {chooses} (got both); leave one out"
-            )
+        if name in given:
+            what = "it" if name in CHOSEN else "the method"
+            rule = f"{given[name]} must come without --prefer, which chooses {what}"
+            raise InputError(f"{rule} (got both); leave one out")
 
 
 def choose(
