@@ -10,7 +10,8 @@ import torch
 from fastglt import InputError, MachineError, Ticket
 from fastglt.kernels import Table, table, use_table
 from fastglt.models import GCN
-from fastglt.runs.run_folder import TICKET, RunFolder
+from fastglt.runs.folder_files import TICKET
+from fastglt.runs.run_folder import RunFolder
 from fastglt.system.container import read_meta, read_tensors, seal, to_bytes, unseal
 from fastglt.tickets.find import Found, find
 from fastglt.tickets.phases import Journal, PhaseResult, run_phase

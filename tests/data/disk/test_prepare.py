@@ -107,9 +107,9 @@ def test_a_prepared_graph_is_the_graph_it_was_made_of(kind: str, directed: bool,
 
 
 def test_edges_may_be_stored_column_by_column_and_features_are_told_how(tmp_path: Path) -> None:
-    for name, more in (("rows", {}), ("columns", {"edge_index": np.asfortranarray(EDGES)})):
+    for name, edges in (("rows", EDGES), ("columns", np.asfortranarray(EDGES))):
         (tmp_path / name).mkdir()
-        np.savez(tmp_path / name / "mine.npz", **{"edge_index": EDGES, "x": X, "y": Y, **more})
+        np.savez(tmp_path / name / "mine.npz", edge_index=edges, x=X, y=Y)
         make(str(tmp_path / name / "mine.npz"), tmp_path / f"{name}.fgr")
     same(load(str(tmp_path / "columns.fgr")), load(str(tmp_path / "rows.fgr")))
     np.savez(tmp_path / "x.npz", edge_index=EDGES, x=np.asfortranarray(X), y=Y)
