@@ -1,5 +1,6 @@
 """`--dry-run` of every command that trains: what would run, what is reused; nothing is written."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def test_the_name_of_a_graph_is_not_cut(find: Cli, monkeypatch: pytest.MonkeyPat
     told = find("--dry-run").out
     assert "…" not in told
     assert "seed=0" in "".join(line.strip("│ ") for line in told.splitlines())
+
+
+def test_an_engine_that_is_not_installed_is_told_at_once(
+    cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    told = cli("compare", *STUDY, "--engine", "ray", "--dry-run")
+    assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
+    assert "--engine ray needs Ray, which is not there; pip install 'fastglt[ray]'" in told.err
 
 
 def test_equal_trainings_of_two_tickets_count_once(find: Cli, cli: Cli, here: Path) -> None:

@@ -1,5 +1,6 @@
 """`fastglt models`, and the models' options on the command line."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -16,6 +17,9 @@ def test_lists_every_model_with_its_options(cli: Cli) -> None:
     rows = {row["name"]: row for row in cli("models", "--json").document}
     assert list(rows) == list(BACKBONES)
     assert [option["name"] for option in rows["gin"]["options"]] == ["dropout", "depth", "aggregation"]
+    for name, backbone in BACKBONES.items():
+        first = inspect.cleandoc(str(backbone.__doc__)).split("\n\n")[0]
+        assert rows[name]["summary"] == " ".join(first.split())
     out = cli("models").out
     for name, backbone in BACKBONES.items():
         assert f" {name} " in out

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from fastglt.errors import InputError, MachineError
@@ -14,6 +15,7 @@ from fastglt.runs.experiment import thread_count
 from fastglt.system.terminal import safe
 
 _REACH = 5.0  # seconds, for the head of a cluster
+_MISSING = "--engine ray needs Ray, which is not there; pip install 'fastglt[ray]'"
 _LOCAL = ("", "local")
 
 
@@ -28,6 +30,12 @@ def cluster_jobs(address: str | None, *, threads: int, device: str) -> int:
     return max(1, min(room, int(has.get("GPU", 0))) if device.startswith("cuda") else room)
 
 
+def require_ray() -> None:
+    """Refuse to go on where Ray is not installed, without the time that its import takes."""
+    if find_spec("ray") is None:
+        raise MachineError(_MISSING)
+
+
 def import_ray() -> None:
     """Refuse to go on without Ray."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -35,7 +43,7 @@ def import_ray() -> None:
     try:
         import ray  # noqa: F401
     except ImportError:
-        raise MachineError("--engine ray needs Ray, which is not there; pip install 'fastglt[ray]'") from None
+        raise MachineError(_MISSING) from None
 
 
 def connect(address: str | None, *, cpus: int | None = None) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastglt.cli.shared.listing import AsJson, Facts, about, print_options, tell
+from fastglt.cli.shared.listing import AsJson, Facts, about, print_options, summary, tell
 
 if TYPE_CHECKING:
     from fastglt.models import Backbone
@@ -30,10 +30,12 @@ def _facts(backbone: "type[Backbone]") -> Facts:
     from fastglt.models import Backbone
     from fastglt.models.options import options_of
 
+    base = backbone.__mro__[1] if backbone.tried_out else Backbone
     return {
         "name": backbone.name,
+        "summary": summary(backbone, base),
         "paper": backbone.paper,
-        "about": about(backbone, backbone.__mro__[1] if backbone.tried_out else Backbone),
+        "about": about(backbone, base),
         "options": [option.to_json() for option in options_of(backbone).values()],
     }
 
@@ -50,7 +52,7 @@ def _print_all(facts: list[Facts]) -> None:
     for model in facts:
         paper = f"\n[dim]{escape(model['paper'])}[/]" if model["paper"] else ""
         options = ", ".join(option["name"] for option in model["options"])
-        table.add_row(model["name"], f"{escape(model['about'][-1] if model['about'] else '')}{paper}", options)
+        table.add_row(model["name"], f"{escape(model['summary'])}{paper}", options)
     Console().print(table, highlight=False)
 
 

@@ -40,6 +40,13 @@ def about(kind: type, base: type) -> list[str]:
     return list(dict.fromkeys(_unwrapped(part) for text in texts for part in text.split("\n\n")))
 
 
+def summary(kind: type, base: type) -> str:
+    """The first paragraph of a class's own docstring; without one, of the nearest that it builds on."""
+    texts = (vars(part).get("__doc__") for part in kind.__mro__[: kind.__mro__.index(base)])
+    own = next((text for text in texts if text and not _generated(text)), "")
+    return _unwrapped(inspect.cleandoc(own).split("\n\n")[0])
+
+
 def _generated(text: str) -> bool:
     """Whether a docstring is the signature that dataclasses write where there is none."""
     return "(*, " in text

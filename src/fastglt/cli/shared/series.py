@@ -18,14 +18,15 @@ def teller(*, quiet: bool) -> "bool | Callable[[str], None]":
 
 
 def executed_by(engine: str, ray_address: str | None, *, jobs: int, threads: int, device: str) -> dict[str, Any]:
-    """The engine, and how many runs at a time; a cluster that is named is connected to at once."""
+    """The engine, and how many runs at a time; Ray must be there, a cluster that is named answer."""
     if engine != "ray":
         if ray_address not in (None, os.environ.get("RAY_ADDRESS")):
             raise InputError(f"--ray-address must come with --engine ray (got '{ray_address}' with {engine})")
         return {"engine": engine, "jobs": jobs}
-    from fastglt.runs.ray_cluster import cluster_jobs
+    from fastglt.runs.ray_cluster import cluster_jobs, require_ray
     from fastglt.runs.ray_engine import ray_at
 
+    require_ray()
     room = cluster_jobs(ray_address, threads=threads, device=device) if ray_address else 0
     return {"engine": ray_at(ray_address), "jobs": jobs or room}
 
