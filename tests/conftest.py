@@ -51,11 +51,6 @@ def _take_turn(config: pytest.Config) -> None:
     fcntl.flock(turn, fcntl.LOCK_EX)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What compiles longest comes first: later, two processes would want the same loops at once, and one wait."""
-    items.sort(key=lambda item: "models/test_resgcn" not in item.nodeid)
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """All tests are imported."""
     if (turn := session.config.stash.get(_TURN, None)) is not None:
