@@ -105,15 +105,15 @@ def reproduce(
     if items == ["list"]:
         _list(scope, as_json=json_output)
         return
-    chosen = [ITEMS[name] for name in dict.fromkeys(items)]
-    for name, item in zip(dict.fromkeys(items), chosen, strict=True):
+    chosen = {name: ITEMS[name] for name in items}
+    for name, item in chosen.items():
         item.check(name, scope)
     if dry_run:
-        print_plan(forecast_of(chosen, scope).as_dict(), as_json=json_output)
+        print_plan(forecast_of([*chosen.values()], scope).as_dict(), as_json=json_output)
         return
     found = []
     with told_how_to_go_on():
-        for item in chosen:  # each is written as soon as it is there
+        for item in chosen.values():  # each is written as soon as it is there
             found.append(item.make(scope))
             _write(found[-1], scope, results=results, figures=figures)
     _tell(found, scope, latex=latex, as_json=json_output)

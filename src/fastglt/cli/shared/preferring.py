@@ -91,11 +91,13 @@ def as_command(found: "Preferred", setup: "Setup", *, seed: int, threads: int) -
 
 
 def _said(setup: "Setup") -> list[str]:
-    """The options of a setup that differ from their defaults, without what a command names anyhow or chooses."""
-    words, known = list[str](), ("dataset", "model", *CHOSEN)
+    """The options of a setup that differ from their defaults, but for those that the command has anyhow."""
+    words, known = list[str](), {"dataset", "model", *CHOSEN}
+    if str(setup.data_root) == os.environ.get("FASTGLT_DATA"):
+        known.add("data_root")
     for option in fields(setup):
         value = getattr(setup, option.name)
-        if option.name in known or value == option.default or str(value) == os.environ.get("FASTGLT_DATA"):
+        if option.name in known or value == option.default:
             continue
         flag = f"--{option.name.replace('_', '-')}"
         for one in value if isinstance(value, list) else [value]:
