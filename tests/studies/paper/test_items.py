@@ -266,6 +266,31 @@ def test_graphs_that_cannot_be_taken_are_refused(
         ITEMS[name].check(name, scope)
 
 
+@pytest.mark.parametrize(
+    ("name", "graphs", "models", "told"),
+    [
+        ("fig2", [], ["gin"], "the backbones of fig2 must be among gcn (got gin)"),
+        ("table2", [], ["gcn"], "the backbones of table2 must be among resgcn (got gcn)"),
+        ("fig1", [], ["gcn", "gin"], "fig1 must be about one backbone (got gcn,gin); ask for one after the other"),
+        ("fig5", ["ogbn-arxiv"], ["gat"], "the backbones of fig5 on ogbn-arxiv must be among resgcn (got gat)"),
+    ],
+)
+def test_backbones_that_cannot_be_taken_are_refused(
+    name: str, graphs: list[str], models: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scope, "has", lambda _self, _graph: True)
+    scope = Scope(only_graphs=graphs, only_models=models)
+    with pytest.raises(InputError, match=re.escape(told)):
+        ITEMS[name].check(name, scope)
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig5", "table7", "table8"])
+def test_backbones_are_followed_where_the_paper_has_others(name: str, scope: Scope) -> None:
+    chosen = Scope(only_models=["gin"], settings=scope.settings)
+    ITEMS[name].check(name, chosen)
+    assert {ask.model for ask in ITEMS[name].asks(chosen)} == {"gin"}
+
+
 def test_a_page_of_it_has_the_table_and_the_sentences() -> None:
     made = Reproduction(name="fig0", title="T", lines=[Line(what="a|b", value="1")], sentences=["So it is."])
     page = made.markdown()

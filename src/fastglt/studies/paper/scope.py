@@ -103,10 +103,10 @@ class Scope:
         return tuple(self.seeds) or _SEEDS[self.size]
 
     def backbones(self, *wanted: str) -> tuple[str, ...]:
-        """Those asked for, or all of the wanted in full, else the first."""
-        known = wanted or BACKBONES
+        """Those asked for, also where the paper has others; else the wanted, in full all, or the first."""
         if self.only_models:
-            return tuple(model for model in self.only_models if model in known) or known[:1]
+            return tuple(self.only_models)
+        known = wanted or BACKBONES
         return known if self.size == "full" else known[:1]
 
     def graphs(self, *wanted: str) -> list[str]:
