@@ -17,6 +17,7 @@ from fastglt.pages.one_ticket import OneTicket, pictures_of
 from fastglt.pages.tables import PageTable, cell_table, run_table
 from fastglt.report.charts import Picture
 from fastglt.report.notebook import text
+from fastglt.report.wording import counted
 from fastglt.studies.compare import figures
 
 _MOST_PANELS = 6  # graphs and models whose charts are drawn; tables have all
@@ -148,7 +149,8 @@ def as_html(report: Report, *, live: str | None = None) -> str:
 {under_way}{told}
 {body}
 </main>
-<footer><p class="soft">{report.runs:,} runs from {sources}. Made by fastglt {text(__version__)} on {made} UTC.
+<footer><p class="soft">{counted(report.runs, "run")} from {sources}.
+Made by fastglt {text(__version__)} on {made} UTC.
 {whole}</p></footer>
 <div id="tip" role="status" hidden></div>
 {"".join(f"<script>{one}</script>" for one in scripts)}

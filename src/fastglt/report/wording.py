@@ -51,6 +51,15 @@ def points(value: float) -> str:
     return f"{text} point" if text == "1" else f"{text} points"
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "run"), counted(2356, "run")
+    ('1 run', '2,356 runs')
+    """
+    return f"{number:,} {what}" + "s" * (number != 1)
+
+
 def signed(value: float) -> str:
     """A difference of scores in points, with its sign.
 

@@ -335,7 +335,7 @@ def test_what_is_not_recorded_can_be_left_out(scope: Scope) -> None:
     wider = Scope(size="quick", seeds=[0, 1], recorded_only=True, settings=scope.settings)
     found = ITEMS["table7"].make(wider)
     assert [len(line.ours) for line in found.lines] == [1, 1]
-    assert found.sentences[-1] == "4 runs are not recorded, and left out here."  # with a dense twin, twice
+    assert found.sentences[-1] == "Not recorded, and left out here: 4 runs."  # with a dense twin, twice
     assert not found.failures
     hunted = ITEMS["table8"].make(wider)
     assert [line.value for line in hunted.lines] == ["not told: runs are missing"] * 2

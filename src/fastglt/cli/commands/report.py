@@ -10,6 +10,7 @@ from fastglt.cli.shared.completion import complete, datasets
 from fastglt.cli.shared.options import asked_for
 from fastglt.errors import InputError
 from fastglt.report.tables import say
+from fastglt.report.wording import counted
 from fastglt.system.terminal import warn
 
 if TYPE_CHECKING:
@@ -69,4 +70,4 @@ def report(
 
     material = read_places(context, places, store)
     write_atomically(out, report_page(material, data_root=data_root, dataset=dataset).encode())
-    say(f"{len(material.rows):,} runs in '{out}'")
+    say(f"{counted(len(material.rows), 'run')} in '{out}'")

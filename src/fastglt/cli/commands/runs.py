@@ -14,6 +14,7 @@ from fastglt.cli.shared import arguments
 from fastglt.cli.shared.options import asked_for
 from fastglt.errors import InputError, require
 from fastglt.report.tables import say
+from fastglt.report.wording import counted
 from fastglt.studies.lists import read_names, read_seeds
 from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import safe
@@ -119,7 +120,7 @@ def runs(
     written = [] if csv is None else [csv]
     written += [] if share is None or not found else [share]
     for path in written:
-        say(f"{len(found)} runs written to '{path}'", err=True)
+        say(f"{counted(len(found), 'run')} written to '{path}'", err=True)
     if json_output:
         typer.echo(json.dumps(found if number is None else next(iter(found), None)))
     elif number is not None and found:
@@ -146,7 +147,7 @@ def _take(path: Path, store: Path) -> None:
     from fastglt.runs.store_exchange import take
 
     added, known = take(path, Store(store))
-    say(f"{added} runs of '{path}' were added to '{store}'" + f"; {known} were there already" * bool(known))
+    say(f"{counted(added, 'run')} of '{path}' added to '{store}'" + f"; {known} were there already" * bool(known))
 
 
 def _read(path: Path) -> list[Row]:

@@ -14,6 +14,7 @@ from fastglt.cli.shared.options import given, model_options
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
 from fastglt.errors import require
 from fastglt.report.tables import say
+from fastglt.report.wording import counted
 from fastglt.studies.lists import read_seeds
 from fastglt.system.storage import as_file_name
 
@@ -195,7 +196,7 @@ class _Move:
         count, epochs = 1 + 2 * len(trials.seeds), self.budget.epochs
         return {
             "trainings": count,
-            "about": f"the new ticket; then dense, ticket; {len(trials.seeds)} seeds",
+            "about": f"the new ticket; then dense, ticket; {counted(len(trials.seeds), 'seed')}",
             "reused": 0,
             "left": count,
             "epochs": count * epochs,

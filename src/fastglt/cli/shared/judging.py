@@ -17,6 +17,7 @@ from fastglt.cli.shared.tickets import (
 )
 from fastglt.errors import InputError
 from fastglt.report.tables import say
+from fastglt.report.wording import counted
 
 if TYPE_CHECKING:
     from fastglt.judge import Contest, Verdict
@@ -142,9 +143,10 @@ class Trials:
         trainings = sum(len(one.contest.sides) for one in tickets) * len(self.seeds)
         epochs = max(one.contest.budget.epochs for one in tickets)
         sides = ", ".join(side.replace("_", " ") for side in tickets[0].contest.sides)
+        seeds = counted(len(self.seeds), "seed")
         return {
             "trainings": trainings,
-            "about": f"{sides}; {len(self.seeds)} seeds" + f", {len(tickets)} tickets" * (len(tickets) > 1),
+            "about": f"{sides}; {seeds}" + f", {len(tickets)} tickets" * (len(tickets) > 1),
             "reused": max(0, trainings - left),
             "left": left,
             "epochs": left * epochs,

@@ -12,7 +12,7 @@ from rich.console import Console
 from fastglt.cli.shared.options import asked_for
 from fastglt.errors import InputError
 from fastglt.report.tables import empty_table, print_table, print_text, say
-from fastglt.report.wording import mean_and_deviation, percent, signed
+from fastglt.report.wording import counted, mean_and_deviation, percent, signed
 
 if TYPE_CHECKING:
     from fastglt.cli.shared.setup import Setup
@@ -108,7 +108,7 @@ def _said(setup: "Setup") -> list[str]:
 def nothing_found(found: "Preferred") -> str:
     """What to say where no way leads to a ticket that is as good as dense."""
     if found.failures:
-        return f"No answer: {len(found.failures)} runs failed; the same command tries them again."
+        return f"No answer: {counted(len(found.failures), 'run')} failed; the same command tries again."
     best = max(found.tried, key=lambda row: row["isolated_val"]["difference"], default=None)
     if best is None:
         return "No ticket qualifies: nothing could be tried."

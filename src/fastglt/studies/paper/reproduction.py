@@ -9,7 +9,7 @@ from rich.console import Console
 from fastglt.report.charts import Picture
 from fastglt.report.latex import latex_table
 from fastglt.report.tables import empty_table, print_text, print_wide
-from fastglt.report.wording import mean_and_deviation
+from fastglt.report.wording import counted, mean_and_deviation
 from fastglt.studies.compare.results import NOT_RUN, deviation, mean
 from fastglt.studies.paper.agreement import Agreement
 from fastglt.studies.paper.scope import Answer
@@ -134,7 +134,7 @@ def made(
     """What came of a table or figure; the function that makes it says what it is."""
     failures = [failure for answer in answers for failure in answer.result.failures]
     missing = sum(failure["reason"] == NOT_RUN for failure in failures)
-    left_out = [f"{missing} runs are not recorded, and left out here."] if missing else []
+    left_out = [f"Not recorded, and left out here: {counted(missing, 'run')}."] if missing else []
     return Reproduction(
         name=name,
         title=str(about.__doc__).strip().rstrip("."),
