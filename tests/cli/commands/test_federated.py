@@ -23,7 +23,7 @@ def test_a_ticket_is_trained_told_and_used(cli: Cli, tmp_path: Path) -> None:
     assert cli("evaluate", out, "--seeds", "0", "--threads", "1").code == 0
     page = tmp_path / "page.html"
     shown = cli("report", out, "--out", page)
-    assert (shown.code, shown.err, shown.out) == (0, "", f"1 runs in '{page}'\n")
+    assert (shown.code, shown.err, shown.out) == (0, "", f"1 run in '{page}'\n")
     assert f"On {TINY} with gcn" in page.read_text()
     assert cli("plot", "graph", out, "--out", tmp_path / "graph.svg").code == 0
     again = cli("federated", *SHORT, "--out", out)

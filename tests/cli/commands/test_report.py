@@ -10,14 +10,14 @@ def test_a_run_becomes_a_page(find: Cli, cli: Cli, tmp_path: Path) -> None:
     assert find("--out", tmp_path / "run").code == 0
     done = cli("report", tmp_path / "run", "--out", tmp_path / "page.html")
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"1 runs in '{tmp_path / 'page.html'}'\n"
+    assert done.out == f"1 run in '{tmp_path / 'page.html'}'\n"
     page = (tmp_path / "page.html").read_text()
     assert all(f'<section id="{name}">' in page for name in ("verdicts", "graph", "effects", "training", "cost"))
 
 
 def test_without_a_place_it_is_the_store(cli: Cli, store: Path, tmp_path: Path) -> None:
     make_store(store, [dense(0, 0.8)])
-    assert cli("report", "--out", tmp_path / "page.html").out.startswith("1 runs in")
+    assert cli("report", "--out", tmp_path / "page.html").out.startswith("1 run in")
     assert str(store) in (tmp_path / "page.html").read_text()
 
 
