@@ -21,7 +21,8 @@ def test_ratios_are_shares_of_time(no_processes: list[str]) -> None:
     both = row["pyg_edge_index_dense_seconds"], row["pyg_csr_dense_seconds"]
     assert row["pyg_dense_seconds"] == min(both) == row[f"pyg_{row['pyg_faster']}_dense_seconds"] > 0
     assert row["pyg_epochs_timed"] == 2 * 4, "three epochs in two blocks of equal size, twice"
-    assert no_processes == [row["pyg_faster"]]
+    assert no_processes == ["memory"]
+    assert row["peak_mb_pyg"] == PEAKS[f"peak_mb_pyg_{row['pyg_faster']}"]
     assert row.items() >= PEAKS.items()
     assert [note for note in notes if note.startswith("epoch")] == ["epoch 10/16", "epoch 16/16"] * 2
 

@@ -20,24 +20,20 @@ _STAGE = 2  # epochs: the second one has the optimiser's state beside it
 Job = Mapping[str, Any]
 
 
-def peaks(prepared: "Prepared", faster: str, note: Note = silent) -> dict[str, float]:
+def peaks(prepared: "Prepared", note: Note = silent) -> dict[str, float]:
     """The most memory, in MB, of a search of ours and of stock PyG's dense training with either form of the graph.
 
-    On a GPU its memory, else the process's. `faster` is the form that PyG's time was taken from.
+    On a GPU its memory, else the process's. To be asked before anything is timed: what stock PyG has taken in this
+    process would not be free for the others.
     """
     from fastglt.bench.stock import FORMS
 
     found = {}
-    for side, form in (("ours", ""), *(("pyg", form) for form in FORMS)):
-        name = f"{side}_{form}".rstrip("_")
+    for name, side, form in (("ours", "ours", ""), *((f"pyg_{form}", "pyg", form) for form in FORMS)):
         note(f"memory of {name}")
         job = prepared.experiment.to_json() if side == "ours" else pyg_job(prepared, form)
-        found[name] = in_own_process({"side": side, **job}) / 2**20
-    return {
-        "peak_mb_ours": found["ours"],
-        "peak_mb_pyg": found[f"pyg_{faster}"],
-        **{f"peak_mb_pyg_{form}": found[f"pyg_{form}"] for form in FORMS},
-    }
+        found[f"peak_mb_{name}"] = in_own_process({"side": side, **job}) / 2**20
+    return found
 
 
 def in_own_process(job: Job) -> int:

@@ -84,7 +84,7 @@ def measure(experiment: Experiment, *, repeats: int, sample: Sample, note: Note 
     are sampled in between, and their mean stands for the rest.
     """
     prepared = experiment.prepare()
-    budget, device = prepared.method.budget, prepared.task.device
+    memory, budget, device = peaks(prepared, note), prepared.method.budget, prepared.task.device
     with own_random_state(device):
         note("warming up")
         _warm_up(prepared)
@@ -111,7 +111,8 @@ def measure(experiment: Experiment, *, repeats: int, sample: Sample, note: Note 
         **{f"pyg_{form}_dense_seconds": pyg[form] for form in FORMS},
         "pyg_faster": faster,
         "pyg_epochs_timed": sum(len(result.pyg_epochs[faster]) for result in results),
-        **peaks(prepared, faster, note),
+        **memory,
+        "peak_mb_pyg": memory[f"peak_mb_pyg_{faster}"],
     }
 
 

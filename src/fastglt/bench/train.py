@@ -21,7 +21,7 @@ def measure(experiment: Experiment, *, repeats: int, note: Note = silent) -> dic
     faster of its two ways to hold a graph. An epoch is a training step and an evaluation.
     """
     prepared = experiment.prepare()
-    device = prepared.task.device
+    memory, device = peaks(prepared, note), prepared.task.device
     with own_random_state(device):
         sides: dict[str, Work] = {stage: run.epoch for stage, run in our_stages(prepared).items()}
         sides |= {f"pyg_{form}": run.run_epoch for form, run in stock_runs(prepared).items()}
@@ -38,7 +38,8 @@ def measure(experiment: Experiment, *, repeats: int, note: Note = silent) -> dic
         "ratio_to_pyg": pyg / ours,
         **ms,
         "pyg_faster": faster,
-        **peaks(prepared, faster, note),
+        **memory,
+        "peak_mb_pyg": memory[f"peak_mb_pyg_{faster}"],
     }
 
 
