@@ -1,6 +1,8 @@
 """The search's history stays with a saved ticket."""
 
 import math
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fastglt import InputError, Ticket
-from fastglt.tickets.history import from_tensors, to_tensors
+from fastglt.tickets.history import COMPRESSED, compressed, from_tensors, to_tensors
 from fastglt.tickets.ticket_file import decode, encode
 from fastglt.training.records import EpochRecord
 from tests.tickets.test_ticket_file import NOWHERE, rewritten
@@ -88,3 +90,37 @@ def test_columns_that_no_search_has_are_refused(change: dict[str, Tensor]) -> No
     tensors, header = to_tensors([record(epoch) for epoch in range(1, 5)])
     with pytest.raises(ValueError, match="history"):
         from_tensors({**tensors, **change}, header)
+
+
+def squeezed(content: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(zlib.compress(content)), dtype=torch.uint8)
+
+
+class TestCompressed:
+    HISTORY = tuple(record(epoch, loss=1 / epoch, test=epoch % 7 / 11) for epoch in range(1, 451))
+
+    def test_every_number_is_kept_exactly(self) -> None:
+        tensors, header = to_tensors(self.HISTORY)
+        packed = compressed(tensors)
+        assert set(packed) == {COMPRESSED}
+        assert from_tensors(packed, header) == self.HISTORY
+        assert packed[COMPRESSED].nbytes < sum(tensor.nbytes for tensor in tensors.values()) * 0.7
+
+    def test_none_stays_none(self) -> None:
+        assert compressed({}) == {}
+
+    @pytest.mark.parametrize(
+        ("damage", "reason"),
+        [
+            (lambda packed: packed[:-9], "too long, or cut off"),
+            (lambda packed: packed.flip(0), "damaged"),
+            (lambda packed: packed.to(torch.bfloat16), "damaged"),
+            (lambda packed: squeezed(bytes(20_000_000)), "too long"),
+            (lambda packed: squeezed(b"no tensors"), "[Hh]eader"),
+        ],
+        ids=["cut off", "other bytes", "other numbers", "a bomb", "no tensors"],
+    )
+    def test_what_no_search_has_is_refused(self, damage: Callable[[Tensor], Tensor], reason: str) -> None:
+        tensors, header = to_tensors(self.HISTORY)
+        with pytest.raises(ValueError, match=reason):
+            from_tensors({COMPRESSED: damage(compressed(tensors)[COMPRESSED])}, header)

@@ -11,6 +11,7 @@ from fastglt.tickets.mask_bits import fits_units, pack_units, unpack_units
 from fastglt.tickets.ticket import Ticket
 from fastglt.tickets.ticket_file import decode, encode
 from tests.helpers import randn, toy_task
+from tests.tickets.test_ticket_file import NOWHERE
 
 NAME = "mask/weights/one"
 
@@ -65,3 +66,10 @@ class TestTickets:
     def test_formats(self) -> None:
         assert b'\\"format\\": 2' in encode(ticket_of("units"))
         assert b'\\"format\\": 1' in encode(ticket_of("weights"))
+
+    def test_the_history_of_units_is_compressed(self) -> None:
+        ticket = ticket_of("units")
+        content = encode(ticket)
+        assert decode(content, "a file", initial_file=NOWHERE).history == ticket.history != ()
+        assert b"history/loss" not in content
+        assert b"history/loss" in encode(ticket_of("weights"))

@@ -1,9 +1,11 @@
 """A search's history in a ticket file: one array for each column that changes, in the smallest type that is exact.
 
 A column is a tensor with as many entries as epochs or, where all are equal, with one. Stages are numbers, and their
-names stand in the metadata. There are no times in it, so equal runs still give equal bytes.
+names stand in the metadata. There are no times in it, so equal runs still give equal bytes. A ticket of whole units
+is so small that its history would be a large part of it: there all columns are one compressed tensor.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -11,15 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastglt.system.container import read_tensors, to_bytes
 from fastglt.training.records import EpochRecord
 
 PREFIX = "history/"
+COMPRESSED = "history"
 STAGES = "history_stages"  # the metadata's key, there if a ticket has a history
 _STAGE = "stage"
 _COLUMNS = {field.name: field.type for field in fields(EpochRecord)}
 _INTEGERS = (torch.uint8, torch.int16, torch.int32, torch.int64)
 _REALS = (torch.float32, torch.float64)
 _MOST_EPOCHS = 100_000  # a longer history is not kept: whoever reads a ticket must not need memory without bound
+_MOST_BYTES = _MOST_EPOCHS * 8 * len(_COLUMNS) + 10_000  # of all columns and their names
 
 
 def to_tensors(history: Sequence[EpochRecord]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -33,6 +38,14 @@ def to_tensors(history: Sequence[EpochRecord]) -> tuple[dict[str, Tensor], dict[
     return found, {STAGES: stages}
 
 
+def compressed(columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Columns as one tensor of bytes; none stay none."""
+    if not columns:
+        return {}
+    packed = zlib.compress(to_bytes(columns, {}), level=9)
+    return {COMPRESSED: torch.frombuffer(bytearray(packed), dtype=torch.uint8)}
+
+
 def from_tensors(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> tuple[EpochRecord, ...]:
     """The inverse; ValueError for what no ticket has. A ticket of before has no history."""
     stages = header.get(STAGES)
@@ -40,6 +53,8 @@ def from_tensors(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> tu
         return ()
     if not (isinstance(stages, list) and all(isinstance(stage, str) for stage in stages)):
         raise ValueError("the names of a history's stages expected")
+    if COMPRESSED in tensors:
+        tensors = _expanded(tensors[COMPRESSED])
     stored = {name: tensors[f"{PREFIX}{name}"] for name in _COLUMNS}
     epochs = max(column.numel() for column in stored.values())
     if epochs > _MOST_EPOCHS or any(column.shape not in ((1,), (epochs,)) for column in stored.values()):
@@ -53,6 +68,18 @@ def from_tensors(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> tu
         raise ValueError("a history's stages must have names")
     columns[_STAGE] = [stages[number] for number in columns[_STAGE]]
     return tuple(EpochRecord(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+
+
+def _expanded(packed: Tensor) -> dict[str, Tensor]:
+    """The columns again; ValueError for more than a history can have."""
+    reader = zlib.decompressobj()
+    try:
+        content = reader.decompress(bytes(packed.numpy().data), _MOST_BYTES)
+    except (zlib.error, TypeError) as error:
+        raise ValueError(f"the history is damaged ({error})") from None
+    if not reader.eof:
+        raise ValueError("the history is too long, or cut off")
+    return read_tensors(content)
 
 
 def _packed(values: Sequence[float], *, real: bool) -> Tensor:

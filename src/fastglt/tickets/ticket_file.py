@@ -2,7 +2,7 @@
 
 The search's history is in it as well, unless it has none, as tickets of before. No times and no paths are in it, so
 equal runs give equal bytes; a checksum covers every byte. Where whole units were pruned, a mask is stored as its
-rows and columns that are not empty and what it has there (format 2).
+rows and columns that are not empty and what it has there, and the history is compressed (format 2).
 """
 
 import hashlib
@@ -77,7 +77,7 @@ def encode(ticket: Ticket) -> bytes:
     header["shapes"] = {name: list(mask.shape) for name, mask in ticket.masks.weights.items()}
     header |= {name: nan_as_null(getattr(ticket, name)) for name in _PLAIN}
     columns, stages = history.to_tensors(ticket.history)
-    tensors, header = tensors | columns, header | stages
+    tensors, header = tensors | (history.compressed(columns) if by_units else columns), header | stages
     content = to_bytes(own_copies(tensors), header)
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
