@@ -1,11 +1,12 @@
 """How time is taken: with a clock of our own, so that a slow machine changes nothing."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 
-from fastglt.bench.runs import SteppedSearch, interleaved, seconds, stock_runs, warm_up
+from fastglt.bench.runs import SteppedSearch, interleaved, seconds, stock_epochs, stock_runs, warm_up
 from fastglt.system.seeds import own_random_state
 from fastglt.training.loop import Training, train
 
@@ -77,6 +78,24 @@ def test_a_run_is_the_training_loop_bit_for_bit(method: str) -> None:
     assert run.training.best is not None
     assert wanted.best is not None
     assert run.training.best.masks == wanted.best.masks
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_peers_on_large_graphs_return_their_memory(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
+    seen = []
+
+    @contextlib.contextmanager
+    def noted() -> Iterator[None]:
+        seen.append("begun")
+        yield
+        seen.append("ended")
+
+    prepared = tiny_experiment().prepare()
+    monkeypatch.setattr("fastglt.bench.runs.returning_large_memory", noted)
+    monkeypatch.setattr(type(prepared.task.graph), "is_large", large)
+    for epoch in stock_epochs(prepared).values():
+        epoch()
+    assert seen == ["begun", "ended"] * 2 * large
 
 
 def test_the_peers_are_trained_with_the_same_recipe_and_network() -> None:

@@ -27,6 +27,32 @@ def test_the_memory_of_the_parent_is_not_the_childs() -> None:
     assert block.all()
 
 
+KEPT = """
+import ctypes
+from fastglt.system.process import current_memory, keep_large_memory, returning_large_memory
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+def left(size=200_000_000):
+    before, block = current_memory(), libc.malloc(size)
+    libc.memset(block, 1, size)
+    libc.free(block)
+    return current_memory() - before
+keep_large_memory()
+print(returning_large_memory()(left)(), left())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what is kept is glibc's affair")
+def test_large_blocks_are_returned_meanwhile_and_kept_afterwards() -> None:
+    command = [sys.executable, "-c", KEPT]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    returned, kept = (int(number) / MB for number in told)
+    assert abs(returned) < 10
+    assert kept > 180
+
+
 def test_without_linux_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def not_there(*arguments: object) -> None:
         raise FileNotFoundError

@@ -13,6 +13,7 @@ from fastglt.methods import Method
 from fastglt.models.base import Network
 from fastglt.models.twins import build_twin
 from fastglt.runs.experiment import Prepared
+from fastglt.system.process import returning_large_memory
 from fastglt.tasks import Task
 from fastglt.training.loop import Training
 
@@ -51,6 +52,18 @@ def stock_runs(prepared: Prepared) -> dict[str, StockTraining]:
         )
         for form in FORMS
     }
+
+
+def stock_epochs(prepared: Prepared) -> dict[str, Work]:
+    """An epoch of stock PyG for each form of the graph.
+
+    On a large graph it returns memory as any process of PyTorch's does: if it kept what ours is told to keep, both
+    sides and both forms together would soon need more than there is.
+    """
+    epochs: dict[str, Work] = {form: run.run_epoch for form, run in stock_runs(prepared).items()}
+    if not prepared.task.graph.is_large:
+        return epochs
+    return {form: returning_large_memory()(epoch) for form, epoch in epochs.items()}
 
 
 def seconds(work: Work, device: torch.device, times: int = 1) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastglt.bench import Note, silent
 from fastglt.bench.memory import peaks
-from fastglt.bench.runs import SteppedSearch, Work, seconds, stock_runs, warm_up
+from fastglt.bench.runs import SteppedSearch, Work, seconds, stock_epochs, warm_up
 from fastglt.bench.stock import FORMS
 from fastglt.errors import require
 from fastglt.methods import FixedMasks, Method
@@ -88,7 +88,7 @@ def measure(experiment: Experiment, *, repeats: int, sample: Sample, note: Note 
     with own_random_state(device):
         note("warming up")
         _warm_up(prepared)
-        stock = {form: run.run_epoch for form, run in stock_runs(prepared).items()}
+        stock = stock_epochs(prepared)
         for work in stock.values():
             warm_up(work, device)
         results = []

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastglt.bench import Note, silent
 from fastglt.bench.memory import peaks
-from fastglt.bench.runs import SteppedSearch, Work, interleaved, stock_runs
+from fastglt.bench.runs import SteppedSearch, Work, interleaved, stock_epochs
 from fastglt.bench.stock import FORMS
 from fastglt.methods import FixedMasks
 from fastglt.runs.experiment import Experiment, Prepared
@@ -24,7 +24,7 @@ def measure(experiment: Experiment, *, repeats: int, note: Note = silent) -> dic
     memory, device = peaks(prepared, note), prepared.task.device
     with own_random_state(device):
         sides: dict[str, Work] = {stage: run.epoch for stage, run in our_stages(prepared).items()}
-        sides |= {f"pyg_{form}": run.run_epoch for form, run in stock_runs(prepared).items()}
+        sides |= {f"pyg_{form}": epoch for form, epoch in stock_epochs(prepared).items()}
         medians = interleaved(sides, repeats=repeats, device=device, note=note)
     ms = {f"{side}_ms": 1000 * seconds for side, seconds in medians.items()}
     budget, faster = experiment.budget, min(FORMS, key=lambda form: ms[f"pyg_{form}_ms"])

@@ -25,6 +25,7 @@ _NO_MEMORY = ("defaultcpuallocator", "failed to map segment", "cannot allocate m
 _NO_THREAD = "can't start new thread"
 _DEEPEST = 20  # errors that led to one another
 _NUMBA_SETTINGS = ".numba_config.yaml"
+_thresholds: dict[int, int] = {}  # of the C library, as they were set last
 
 
 def is_alive(process: int) -> bool:
@@ -44,12 +45,7 @@ def keep_freed_memory() -> None:
     Every epoch allocates the same activations; fresh pages for each cost more than what is computed on
     them (a 44 MB product: 2.5 times slower). Without glibc nothing happens.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(_M_MMAP_THRESHOLD, _LARGE)
-    mallopt(_M_TRIM_THRESHOLD, _LARGE)
+    _return_blocks_from(_LARGE, when_free=_LARGE)
 
 
 @cache
@@ -59,10 +55,7 @@ def keep_large_memory() -> None:
     On a large graph activations are so large that `keep_freed_memory` would return them: getting them again took as
     long as computing on them.
     """
-    with contextlib.suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, _LARGEST)
-        mallopt(_M_TRIM_THRESHOLD, _NEVER)
+    _return_blocks_from(_LARGEST, when_free=_NEVER)
 
 
 @cache
@@ -72,8 +65,28 @@ def return_large_memory() -> None:
     Where some live long and others do not, those that are reused lie scattered: a deep network on a large graph
     would need twice its memory.
     """
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK)
+    _return_blocks_from(LARGE_BLOCK)
+
+
+@contextlib.contextmanager
+def returning_large_memory() -> Iterator[None]:
+    """Have blocks of 64 MB and more returned meanwhile, as in a process that never asked for anything else."""
+    before = dict(_thresholds)
+    _return_blocks_from(LARGE_BLOCK)
+    try:
+        yield
+    finally:
+        _return_blocks_from(before.get(_M_MMAP_THRESHOLD, LARGE_BLOCK))
+
+
+def _return_blocks_from(size: int, *, when_free: int | None = None) -> None:
+    """Blocks of this size on are the system's again once they are free; smaller ones when so many bytes are."""
+    wanted = {_M_MMAP_THRESHOLD: size} | ({} if when_free is None else {_M_TRIM_THRESHOLD: when_free})
+    with contextlib.suppress(OSError, AttributeError):  # no glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        for threshold, number in wanted.items():
+            mallopt(threshold, number)
+            _thresholds[threshold] = number
 
 
 def peak_memory() -> int:
