@@ -1,6 +1,6 @@
 """FastGLT (AAAI'25): prune once with learned masks, then denoise the masks in short intervals.
 
-Read this first. Stage 1 trains soft masks beside the weights and cuts almost to the target. Stage 2
+Stage 1 trains soft masks beside the weights and cuts almost to the target. Stage 2
 trains the sparse network and swaps, at the end of each interval, the noisiest kept elements for the
 most promising pruned ones, until the target is reached and the swaps have died out.
 """

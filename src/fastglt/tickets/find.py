@@ -100,7 +100,7 @@ def find_ticket(
 
     Args:
         model: Any PyG model, whose current weights are Θ0; or one of fastglt's backbones, as it is or by name
-            ("gcn", "gin", "gat", ``module:Class`` of your own).
+            ("gcn", "gin", "gat", "resgcn", ``module:Class`` of your own).
         data: A PyG `Data` with x, edge_index, y and the masks of a split: one graph, nodes of one kind.
         graph_sparsity: The share of edges to remove.
         weight_sparsity: The share of weights to remove.

@@ -11,7 +11,7 @@ from fastglt.report.charts import Picture
 from fastglt.report.charts.drawing import Drawn
 from fastglt.report.charts.training import training_curves
 from fastglt.report.notebook import facts
-from fastglt.report.wording import percent
+from fastglt.report.wording import percent, phase_title
 from fastglt.tasks.metrics import title_of
 from fastglt.tickets.ticket import Ticket
 
@@ -30,7 +30,7 @@ def as_html(ticket: Ticket) -> str:
         "model": str(ticket.model["name"]),
         "method": f"{ticket.config['method']}, seed {ticket.seed}",
         **{name: f"{count:,} of {size:,} (−{percent(gone)} %)" for name, (count, size, gone) in kept.items()},
-        **{f"{name.replace('_', ' ')} {_metric(ticket)}": f"{percent(v)} %" for name, v in ticket.scores.items()},
+        **{f"{phase_title(name)} {_metric(ticket)}": f"{percent(v)} %" for name, v in ticket.scores.items()},
     }
     return facts("a graph lottery ticket", values)
 

@@ -98,6 +98,7 @@ def _print(facts: dict[str, Any]) -> None:
     from fastglt.cli.shared.tables import percent
     from fastglt.models.links import KEY as DECODER
     from fastglt.report.tables import PlainTable
+    from fastglt.report.wording import phase_title
 
     model = dict(facts["model"])
     table = PlainTable(show_header=False, title="a fastglt ticket", title_justify="left")
@@ -125,7 +126,7 @@ def _print(facts: dict[str, Any]) -> None:
     for name, (count, size) in facts["matrices"].items():
         table.add_row("", f"{name}: {count:,} of {size:,}")
     for name, value in facts["scores"].items():
-        table.add_row(name.replace("_", " "), percent(value))
+        table.add_row(phase_title(name), percent(value))
     table.add_row(
         "Θ0", {"recipe": "from the model's seed", "file": "in init.safetensors"}[facts["initial_weights"]]
     )

@@ -29,7 +29,7 @@ def ui(
 
     It is served to this machine alone (127.0.0.1), and requests that name another host are refused; nothing is
     loaded from elsewhere, and nothing can be started or changed from the page. The page says when more runs have
-    finished. Runs under way are looked for in the store's folder. Ctrl-C stops it.
+    finished. Runs under way are looked for in the store's folder and in runs/. Ctrl-C stops it.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:

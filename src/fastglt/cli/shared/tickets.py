@@ -116,7 +116,7 @@ class OwnGraph:
         typer.Option(
             "--dataset",
             "--graph",
-            help="The ticket's graph (default: what run.json beside the ticket names).",
+            help="The graph (default: what run.json beside the ticket names).",
             autocompletion=complete(datasets),
         ),
     ] = None

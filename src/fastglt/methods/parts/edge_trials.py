@@ -20,7 +20,7 @@ EDGE_RULES: dict[str, dict[str, object]] = {
     "degree": {"strength": "degree", "local": False},
 }
 TRIAL_LR = 0.01  # at least: a trial is short
-SAFE, LEAD = "half", 0.005  # the mixture is never far from the best, so another rule must be better by this much
+SAFE, LEAD = "half", 0.005  # the mixture was never the worst, so another rule must be better by this much
 
 
 def winner(scores: Mapping[str, float]) -> str:
