@@ -91,7 +91,9 @@ def test_extreme_sparsities_stand_beside_the_papers(scope: Scope) -> None:
     found = ITEMS["table8"].make(scope)
     assert [line.paper for line in found.lines] == ["15 %", "35 %"]
     assert all(line.value for line in found.lines)
-    assert found.summary == "Nothing here has a published score to stand beside."
+    assert found.summary == "What the paper has here are no scores: its numbers stand beside ours without a test."
+    seeds = len(scope.all_seeds)
+    assert f"on the validation scores of {seeds} seed" in found.sentences[0]
 
 
 def test_without_the_graph_there_is_a_substitute_and_no_published_number(tmp_path: Path) -> None:
@@ -232,6 +234,7 @@ def test_a_list_of_graphs_and_backbones_is_followed(scope: Scope) -> None:
 def test_a_graph_that_the_paper_has_not_goes_without_its_numbers(scope: Scope) -> None:
     chosen = Scope(size="quick", seeds=[0], only_graphs=["cora"], settings=scope.settings)
     found = ITEMS["table5"].make(chosen)  # Citeseer's in the paper
+    assert {line.what.split(", ")[1] for line in found.lines} == {"one-shot start", "random start"}
     assert [line.paper for line in found.lines] == ["–"] * 4
     assert all(line.what.startswith("cora gcn") for line in found.lines)
 

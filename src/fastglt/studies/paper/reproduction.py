@@ -83,6 +83,8 @@ class Reproduction:
         outcomes = [line.agreement.outcome for line in self.lines if line.agreement is not None]
         if not outcomes and any(line.published is not None for line in self.lines):
             return "None of ours is there yet to stand beside the published scores."
+        if not outcomes and any(line.paper != "–" for line in self.lines):
+            return "What the paper has here are no scores: its numbers stand beside ours without a test."
         if not outcomes:
             return "Nothing here has a published score to stand beside."
         told = ", ".join(
