@@ -28,7 +28,12 @@ def intervals(rows: Sequence[Row], *, margin: float, confidence: float, title: s
         "description": {"field": "about"},
     }
     count = f"{len(labels)} setting{'' if len(labels) == 1 else 's'}"
-    x = {"type": "quantitative", "title": "ticket minus dense, points", "scale": {"domain": _domain(rows, margin)}}
+    x = {
+        "type": "quantitative",
+        "title": "ticket minus dense, points",
+        "scale": {"domain": _domain(rows, margin)},
+        "axis": {"titleAnchor": "end"},  # beside long labels a narrow chart is narrower than its title
+    }
     return Picture(
         title=title,
         text=f"Ticket minus dense in points with {confidence:g} % intervals, {count}. The dashed line is "
