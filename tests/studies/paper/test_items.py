@@ -119,6 +119,11 @@ def test_a_line_shows_what_it_has() -> None:
         "1.63 × dense",
         "–",
     ]
+    alike = Line(what="score", ours=(0.8, 0.801, 0.802), published=0.801)
+    higher = Line(what="score", ours=(0.9, 0.901, 0.902), published=0.801)
+    both = Reproduction(name="fig0", title="scores", lines=[alike, higher])
+    assert "ones: 1 agrees, 1 higher (margin" in both.summary
+    assert "ones: 2 agree (margin" in Reproduction(name="fig0", title="scores", lines=[alike, alike]).summary
     empty = Reproduction(name="fig0", title="nothing", lines=[Line(what="failed")])
     assert empty.lines[0].cells == ["failed", "–", "–", "–", "–"]
 

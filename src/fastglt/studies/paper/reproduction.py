@@ -87,8 +87,9 @@ class Reproduction:
             return "What the paper has here are no scores: its numbers stand beside ours without a test."
         if not outcomes:
             return "Nothing here has a published score to stand beside."
+        counts = {one: outcomes.count(one) for one in ("agrees", "higher", "lower", "undecided") if one in outcomes}
         told = ", ".join(
-            f"{outcomes.count(one)} {one}" for one in ("agrees", "higher", "lower", "undecided") if one in outcomes
+            f"{count} {'agree' if one == 'agrees' and count > 1 else one}" for one, count in counts.items()
         )
         return f"Of {len(outcomes)} scores beside published ones: {told} (margin 1 point, level 5 %)."
 
