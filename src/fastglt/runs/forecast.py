@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,15 +46,21 @@ class DryRun(Exception):  # noqa: N818 - as KeyboardInterrupt, it is no error
         self.forecast = forecast
 
 
-def forecast(runs: Sequence[Run], store: Path, *, jobs: int, out: Path) -> Forecast:
-    """Look which runs are there, and time a few epochs of each kind of run that is not."""
+def forecast(
+    runs: Sequence[Run], store: Path, *, jobs: int, out: Path, with_ticket: Iterable[Run] = ()
+) -> Forecast:
+    """Look which runs are there, and time a few epochs of each kind of run that is not.
+
+    Of some runs the ticket's file must be at hand as well.
+    """
+    tickets = {run.folder for run in with_ticket}
     finished = reused = 0
     left: list[Run] = []
     known = Store(store) if store.exists() else None
     for run in runs:
         if _is_finished(run):
             finished += 1
-        elif known is not None and known.find(run.key) is not None:
+        elif known is not None and run.recorded(known, with_ticket=run.folder in tickets) is not None:
             reused += 1
         else:
             left.append(run)

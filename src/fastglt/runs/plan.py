@@ -12,7 +12,7 @@ from fastglt.methods.base import UNITS
 from fastglt.runs.entries import entry_of, stored_settings
 from fastglt.runs.experiment import Experiment, Prepared
 from fastglt.runs.run_folder import RunFolder, settings_digest
-from fastglt.runs.store import Entry, key_of
+from fastglt.runs.store import Entry, Store, key_of
 from fastglt.tickets.phases import DENSE, DISTILLED, SAME_LR
 
 OURS = "FASTGLT_"  # how the names of our environment variables begin
@@ -64,6 +64,13 @@ class Run:
     def key(self) -> str:
         """What its result is found by in the store, whichever command made it."""
         return key_of(stored_settings(self.settings))
+
+    def recorded(self, store: Store, *, with_ticket: bool = False) -> Entry | None:
+        """Its row in a store; `with_ticket`: if its ticket is at hand too, which rows from elsewhere lack."""
+        found = store.find(self.key)
+        if found is None or self.is_dense or not with_ticket:
+            return found
+        return found if found.ticket and Path(found.ticket).is_file() else None
 
     def entry(self, metrics: Mapping[str, Any], *, command: str) -> Entry:
         """What the store keeps of it, once it is finished."""

@@ -45,6 +45,7 @@ class Series:
     shown: str = "test"  # the scores that are told while runs end; val where these decide what runs next
     tell: Tell | None = None  # gets a line of text for whatever happens
     dry_run: bool = False  # raise `DryRun`, with what would be executed, instead of doing so
+    with_tickets: bool = False  # of the store's runs only those whose tickets are at hand are taken
 
     def __post_init__(self) -> None:
         require("not be negative", checkpoint_every=self.checkpoint_every)
@@ -62,7 +63,8 @@ class Series:
         """
         runs = plan(experiments, self.out, labels, plain_twins=plain_twins)
         if self.dry_run:
-            raise DryRun(forecast(runs, self.store, jobs=self.jobs, out=self.out))
+            with_ticket = runs if self.with_tickets else ()
+            raise DryRun(forecast(runs, self.store, jobs=self.jobs, out=self.out, with_ticket=with_ticket))
         outcomes = self._finished(runs)
         done = {outcome.run.folder for outcome in outcomes}
         left = [run for run in runs if run.folder not in done]
@@ -111,7 +113,7 @@ class Series:
                 run.tidy()
                 store.ensure(run.entry(metrics, command=self.command))
                 found.append(Outcome(run=run, metrics=metrics))
-            elif (entry := store.find(run.key)) is not None:
+            elif (entry := run.recorded(store, with_ticket=self.with_tickets)) is not None:
                 reused += 1
                 older += entry.revision != revision()
                 found.append(Outcome(run=run, metrics=entry.metrics, place=entry.folder))

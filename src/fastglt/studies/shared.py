@@ -50,6 +50,7 @@ class StudySettings(TypedDict, total=False):
     engine: str | MakeEngine | None
     progress: bool | Callable[[str], None]
     dry_run: bool
+    with_tickets: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,7 @@ class Study:
     engine: str | MakeEngine | None = "local"
     progress: bool | Callable[[str], None] = False
     dry_run: bool = False  # raise `fastglt.runs.forecast.DryRun`, with what would run, instead of running it
+    with_tickets: bool = False
     shown: str = "test"  # the scores that are told while runs end
 
     @cached_property
@@ -113,6 +115,7 @@ class Study:
             shown=self.shown,
             tell=self.progress if callable(self.progress) else tell_on_stderr if self.progress else None,
             dry_run=self.dry_run,
+            with_tickets=self.with_tickets,
         )
 
     def run(

@@ -1,6 +1,7 @@
 """Tables and figures on a tiny graph that stands in for the paper's: every run is a real one."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -348,3 +349,23 @@ def test_what_is_not_recorded_can_be_left_out(scope: Scope) -> None:
     hunted = ITEMS["table8"].make(wider)
     assert [line.value for line in hunted.lines] == ["not told: runs are missing"] * 2
     assert ITEMS["fig4"].make(wider).pictures == []
+
+
+def test_tickets_that_are_looked_into_are_made_anew_where_the_store_alone_knows_them(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store may have runs from elsewhere, whose folders are not here; scores are taken from it all the same."""
+    monkeypatch.setattr("fastglt.bench.infer.in_own_process", lambda job: 0)
+    one = Scope(size="quick", seeds=[0], settings=scope.settings)
+    looks, counts = ITEMS["speedup"], ITEMS["table1"]
+    lines = looks.make(one).lines
+    assert (cost_of(looks, one, recorded_rows(one)).recorded, forecast_of([looks], one).left) == (1, {})
+    shutil.rmtree(scope.settings["out"])
+    cost = cost_of(looks, one, recorded_rows(one))
+    assert (cost.tickets, cost.recorded) == (1, 0)
+    assert sum(forecast_of([looks], one).left.values()) == 1, "the ticket; its dense twin is known"
+    assert not looks.make(Scope(size="quick", seeds=[0], recorded_only=True, settings=scope.settings)).lines
+    assert [line.what for line in looks.make(one).lines] == [line.what for line in lines]
+    counts.make(one)
+    shutil.rmtree(scope.settings["out"])
+    assert forecast_of([counts], one).left == {}, "scores need no folder"

@@ -65,6 +65,7 @@ def compare(
             None: nobody, and what is not recorded is left out.
         progress: Print a line on standard error for each run, or call a function with it.
         dry_run: Raise `fastglt.runs.forecast.DryRun`, with what would run and for how long, instead of running it.
+        with_tickets: Take from the store only runs whose tickets' files are at hand, and make the others anew.
     """
     study = Study(command="compare", dataset=dataset, methods=methods, **settings)
     pairs = [Targets(graph_sparsity=g, weight_sparsity=w) for g, w in read_pairs(graph_sparsity, weight_sparsity)]

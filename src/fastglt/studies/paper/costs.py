@@ -23,7 +23,7 @@ class Cost:
     """The tickets of a table or figure, without their dense twins."""
 
     tickets: int
-    recorded: int  # in the store
+    recorded: int  # in the store, with their files where tickets are looked into
     epochs: int  # of those that are not
     seconds: float | None  # of these, at the pace of runs in the store; None where it has none like them
     hunts: int  # extreme sparsities: more follow, as results decide
@@ -32,13 +32,15 @@ class Cost:
 def cost_of(item: Item, scope: Scope, rows: Sequence[Row]) -> Cost:
     """By names and numbers, without loading a graph. `rows` are a store's."""
     asks = item.asks(scope)
-    known = {_facts(row["settings"]) for row in rows if row["kind"] == "ticket"}
-    experiments = [one for ask in asks for one in scope.experiments(ask)]
-    left = [one for one in experiments if _facts_of(one) not in known]
+    tickets = [row for row in rows if row["kind"] == "ticket"]
+    known = {_facts(row["settings"]) for row in tickets}
+    at_hand = {_facts(row["settings"]) for row in tickets if row["ticket"] and Path(row["ticket"]).is_file()}
+    wanted = [(one, at_hand if ask.with_tickets else known) for ask in asks for one in scope.experiments(ask)]
+    left = [one for one, there in wanted if _facts_of(one) not in there]
     seconds = [_seconds(one, rows) for one in left]
     return Cost(
-        tickets=len(experiments),
-        recorded=len(experiments) - len(left),
+        tickets=len(wanted),
+        recorded=len(wanted) - len(left),
         epochs=sum(map(_epochs, left)),
         seconds=None if None in seconds else sum(one for one in seconds if one is not None),
         hunts=sum(ask.extreme for ask in asks),
@@ -117,7 +119,9 @@ def forecast_of(items: Sequence[Item], scope: Scope) -> Forecast:
     for planned in groups.values():
         runs = list({run.folder: run for _, all_runs in planned for run in all_runs}.values())
         jobs, out = int(scope.settings.get("jobs") or 1), runs[0].folder.parent
-        found.append(_with_hunts(forecast(runs, store, jobs=jobs, out=out), planned, scope))
+        looked_into = [run for ask, all_runs in planned if ask.with_tickets for run in all_runs]
+        first = forecast(runs, store, jobs=jobs, out=out, with_ticket=looked_into)
+        found.append(_with_hunts(first, planned, scope))
     return _together(found)
 
 

@@ -39,7 +39,8 @@ def fig6_asks(scope: Scope) -> list[Ask]:
         if interval <= longest
     ]
     methods = tuple(_STARTS.values())
-    return [*asks, Ask(graph=graph, model="gcn", methods=methods, edges=0.3, weights=0.99, about=_CONVERGENCE)]
+    shared: dict[str, Any] = {"graph": graph, "model": "gcn", "about": _CONVERGENCE, "with_tickets": True}
+    return [*asks, Ask(methods=methods, edges=0.3, weights=0.99, **shared)]
 
 
 def fig6(scope: Scope, answers: Sequence[Answer]) -> Reproduction:

@@ -41,6 +41,7 @@ class Ask:
     edges: Any = 0.0  # to remove: a share, several, or how an extreme one is looked for
     weights: Any = 0.0
     extreme: bool = False
+    with_tickets: bool = False  # whether tickets are looked into, and not only their scores
     about: str = ""  # which part of the table or figure it is for
     settings: Mapping[str, Any] = field(default_factory=dict)  # of its runs, instead of the scope's
 
@@ -170,10 +171,11 @@ class Scope:
 
     def _settings(self, ask: Ask) -> dict[str, Any]:
         names = {method.partition("[")[0] for method in ask.methods}
-        given = self.settings.get("options") or {}
-        options = {name: options for name, options in given.items() if name in names}
+        all_options = self.settings.get("options") or {}
+        options = {name: options for name, options in all_options.items() if name in names}
         engine = {"engine": None} if self.recorded_only else {}
-        return {**self.settings, "dataset": ask.graph, **ask.settings, "options": options or None, **engine}
+        given = {**self.settings, "dataset": ask.graph, "with_tickets": ask.with_tickets, **ask.settings}
+        return {**given, "options": options or None, **engine}
 
     def plan(self, ask: Ask) -> list[Run]:
         """The runs of an ask; of a hunt those at its first sparsities."""

@@ -25,7 +25,7 @@ def fig2_asks(scope: Scope) -> list[Ask]:
     """Some of figure 4's runs: edge masks with all weights, weight masks with all edges."""
     (graph, *_) = scope.graphs("cora")
     edges, weights = levels(scope, "edges"), levels(scope, "weights")[-1]
-    shared: dict[str, Any] = {"graph": graph, "model": "gcn"}
+    shared: dict[str, Any] = {"graph": graph, "model": "gcn", "with_tickets": True}
     return [
         Ask(methods=("oneshot", "random"), edges=edges, about="edges", **shared),
         Ask(methods=("ugs",), edges=edges[-1], about="edges", **shared),
@@ -65,7 +65,8 @@ def fig2(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
 def speedup_asks(scope: Scope) -> list[Ask]:
     """A ticket with 20 % of edges and 95 % of weights removed."""
     pairs = [(graph, model) for graph in scope.graphs() for model in scope.backbones()]
-    return [Ask(graph=graph, model=model, methods=("fastglt",), edges=0.2, weights=0.95) for graph, model in pairs]
+    shared: dict[str, Any] = {"methods": ("fastglt",), "edges": 0.2, "weights": 0.95, "with_tickets": True}
+    return [Ask(graph=graph, model=model, **shared) for graph, model in pairs]
 
 
 def speedup(scope: Scope, answers: Sequence[Answer]) -> Reproduction:
