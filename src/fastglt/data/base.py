@@ -44,6 +44,16 @@ class Dataset:
     names: Names | None = None  # where nodes and classes are more than numbers
     reversed_edges: int = 0  # edges of a file that were listed one way, and are taken both ways
     compressed: Compressed | None = None  # the rows of a large graph that is prepared on disk
+    directed: bool = False  # whether it was read so: each direction of an edge is an edge of its own
+
+    @property
+    def direction(self) -> dict[str, bool]:
+        """What a task is told beside the tensors: a directed graph may have each of its edges both ways.
+
+        >>> Dataset(name="mine", tensors={}, metric="accuracy", directed=True).direction
+        {'directed': True}
+        """
+        return {"directed": True} if self.directed else {}
 
     @cached_property
     def data(self) -> Data:

@@ -113,7 +113,8 @@ class Experiment:
         seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
         options = {**seeded, **self.task_options}
         check_task_options(kind, options)
-        given = {} if dataset.compressed is None else {"compressed": dataset.compressed}
+        mapped = dataset.compressed is not None
+        given = {**dataset.direction, **({"compressed": dataset.compressed} if mapped else {})}
         return kind.from_tensors(dataset.tensors, metric=metric, **given, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":

@@ -150,12 +150,12 @@ class _Place:
 
         before = self.graph.load(self.file)
         if files is not None:
-            after, numbers = files.applied_to(before, directed=self.directed)
+            after, numbers = files.applied_to(before, directed=before.directed)
             nodes = torch.from_numpy(numbers)
         else:
             assert self.to is not None, "one or the other was said"
             split = self.graph.split_seed_of(self.file)
-            after = load(self.to, root=self.graph.data_root, split_seed=split, directed=self.directed)
+            after = load(self.to, root=self.graph.data_root, split_seed=split, directed=before.directed)
             nodes = same_nodes(before, after)
         return after, change_of(ticket, before, after, nodes, device=device)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ def load_prepared(path: Path, *, split_seed: int, directed: bool) -> Dataset:
         edge_attr=arrays.get("edge_attr"),
     )
     dataset = parts.dataset(name=manifest.name, metric=manifest.metric, names=_names(path))
-    return Dataset(**{**vars(dataset), "compressed": Compressed(arrays) if large else None})
+    return replace(dataset, compressed=Compressed(arrays) if large else None, directed=manifest.directed)
 
 
 def _tidy(edge_index: Array, manifest: Manifest) -> Array:
