@@ -60,6 +60,19 @@ def test_an_edge_that_is_there_keeps_its_weight_and_arrows_are_one_way(tmp_path:
         ChangeFiles(remove_edges=reverse).applied_to(before, directed=True)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_an_edge_with_two_weights_is_refused_with_its_line(tmp_path: Path, directed: bool) -> None:
+    before = weighted(tmp_path, directed=directed)
+    again = "\na,d,8" if directed else "\nd,a,8"
+    more = written(tmp_path / "e.csv", f"source,target,weight\na,d,7\n\nd,b,2{again}\n")
+    message = r"e\.csv, line 5: an edge must have the same weight .*\(got 7 and 8 between a and d\); keep one"
+    with pytest.raises(InputError, match=message):
+        ChangeFiles(edges=more).applied_to(before, directed=directed)
+    same = written(tmp_path / "e.csv", "source,target,weight\na,d,7\nd,a,7\n")
+    after, _ = ChangeFiles(edges=same).applied_to(before, directed=directed)
+    assert (edges(after)[0, 3], edges(after)[3, 0]) == (7.0, 7.0)
+
+
 def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
     before = weighted(tmp_path)
     plain = written(tmp_path / "e.csv", "source,target\na,d\n")
