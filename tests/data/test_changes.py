@@ -7,6 +7,7 @@ import torch
 
 from fastglt import InputError
 from fastglt.data import Dataset, load
+from fastglt.data.base import Names
 from fastglt.data.changes import ChangeFiles
 from fastglt.data.writing import write_graph
 
@@ -78,10 +79,21 @@ def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
     plain = written(tmp_path / "e.csv", "source,target\na,d\n")
     with pytest.raises(InputError, match="new edges of a weighted graph must have a weight"):
         ChangeFiles(edges=plain).applied_to(before, directed=False)
-    gone = written(tmp_path / "r.csv", "id\nb\nd\n")
-    after, _ = ChangeFiles(remove_nodes=gone).applied_to(before, directed=False)
-    with pytest.raises(InputError, match=r"each class must keep a node.*got none of 'v'"):
-        write_graph(after, tmp_path / "out")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_class_without_nodes_keeps_its_number(tmp_path: Path, directed: bool) -> None:
+    """As a CSV file could not tell: `v` would be the first class there."""
+    before = weighted(tmp_path, directed=directed)
+    gone = written(tmp_path / "r.csv", "id\na\nc\n")
+    after, _ = ChangeFiles(remove_nodes=gone).applied_to(before, directed=directed)
+    where = write_graph(after, tmp_path / "out")
+    assert write_graph(after, tmp_path / "out") == where, "written once"
+    again = load(where)
+    assert (again.names, again.directed) == (after.names, directed)
+    assert again.names == Names(("b", "d"), ("u", "v"))
+    for name, value in after.tensors.items():
+        assert torch.equal(again.tensors[name], value), name
 
 
 def test_a_graph_without_names_is_numbered_on_and_stays_sparse(tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ class _Changed:
         if before.names is not None:
             every = list(self.ids)
             names = Names(tuple(every[at] for at in left), before.names.classes)
-        return replace(before, tensors=tensors, names=names), np.where(left < count, left, -1)
+        after = replace(before, tensors=tensors, names=names, compressed=None, drawn=False)
+        return after, np.where(left < count, left, -1)
 
     def _features(self, left: Ints) -> Any:
         """Of those that are left, sparse where they were."""

@@ -83,9 +83,14 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
     recorded = run_settings(file).get("labels_and_split")
     same = None if recorded is None else bool(recorded == task.digests["labels_and_split"])
     if same is False:
-        what = "labels or split are not the search's, which may have been trained on what are test nodes now"
-        warn(f"{path}: {what}")
+        tell_of_other_split(path)
     return same
+
+
+def tell_of_other_split(path: Path | str) -> None:
+    """Scores there may be of nodes that were learnt from."""
+    what = "labels or split are not the search's, which may have been trained on what are test nodes now"
+    warn(f"{path}: {what}")
 
 
 def names_graph(file: Path) -> bool:

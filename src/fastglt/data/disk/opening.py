@@ -60,6 +60,7 @@ def load_prepared(path: Path, *, split_seed: int, directed: bool) -> Dataset:
         y=y,
         edges=arrays["edge_index"] if large else _tidy(arrays["edge_index"], manifest),
         masks=masks or draw(manifest.split, y, split_seed),
+        drawn=masks is None,
         reversed_edges=manifest.reversed_edges,
         edge_weight=arrays.get("edge_weight"),
         edge_attr=arrays.get("edge_attr"),
