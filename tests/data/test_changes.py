@@ -7,6 +7,7 @@ import torch
 
 from fastglt import InputError
 from fastglt.data import Dataset, load
+from fastglt.data.base import Names
 from fastglt.data.changes import ChangeFiles
 from fastglt.data.writing import write_graph
 
@@ -60,15 +61,39 @@ def test_an_edge_that_is_there_keeps_its_weight_and_arrows_are_one_way(tmp_path:
         ChangeFiles(remove_edges=reverse).applied_to(before, directed=True)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_an_edge_with_two_weights_is_refused_with_its_line(tmp_path: Path, directed: bool) -> None:
+    before = weighted(tmp_path, directed=directed)
+    again = "\na,d,8" if directed else "\nd,a,8"
+    more = written(tmp_path / "e.csv", f"source,target,weight\na,d,7\n\nd,b,2{again}\n")
+    message = r"e\.csv, line 5: an edge must have the same weight .*\(got 7 and 8 between a and d\); keep one"
+    with pytest.raises(InputError, match=message):
+        ChangeFiles(edges=more).applied_to(before, directed=directed)
+    same = written(tmp_path / "e.csv", "source,target,weight\na,d,7\nd,a,7\n")
+    after, _ = ChangeFiles(edges=same).applied_to(before, directed=directed)
+    assert (edges(after)[0, 3], edges(after)[3, 0]) == (7.0, 7.0)
+
+
 def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
     before = weighted(tmp_path)
     plain = written(tmp_path / "e.csv", "source,target\na,d\n")
     with pytest.raises(InputError, match="new edges of a weighted graph must have a weight"):
         ChangeFiles(edges=plain).applied_to(before, directed=False)
-    gone = written(tmp_path / "r.csv", "id\nb\nd\n")
-    after, _ = ChangeFiles(remove_nodes=gone).applied_to(before, directed=False)
-    with pytest.raises(InputError, match=r"each class must keep a node.*got none of 'v'"):
-        write_graph(after, tmp_path / "out")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_class_without_nodes_keeps_its_number(tmp_path: Path, directed: bool) -> None:
+    """As a CSV file could not tell: `v` would be the first class there."""
+    before = weighted(tmp_path, directed=directed)
+    gone = written(tmp_path / "r.csv", "id\na\nc\n")
+    after, _ = ChangeFiles(remove_nodes=gone).applied_to(before, directed=directed)
+    where = write_graph(after, tmp_path / "out")
+    assert write_graph(after, tmp_path / "out") == where, "written once"
+    again = load(where)
+    assert (again.names, again.directed) == (after.names, directed)
+    assert again.names == Names(("b", "d"), ("u", "v"))
+    for name, value in after.tensors.items():
+        assert torch.equal(again.tensors[name], value), name
 
 
 def test_a_graph_without_names_is_numbered_on_and_stays_sparse(tmp_path: Path) -> None:

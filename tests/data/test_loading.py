@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fastglt.data import load, loading
@@ -27,6 +28,14 @@ def test_names_ignore_case_and_a_folder_of_that_name(tmp_path: Path, monkeypatch
 def test_a_named_graph_is_not_directed(name: str) -> None:
     with pytest.raises(InputError, match="directed is for graphs from files"):
         load(name, directed=True)
+
+
+def test_what_was_read_as_directed_says_so(tmp_path: Path) -> None:
+    """Its edges alone may not: here each goes both ways."""
+    np.savez(tmp_path / "mine.npz", edge_index=[[0, 1], [1, 0]], x=np.eye(3), y=[0, 1, 1])
+    assert load(str(tmp_path / "mine.npz"), directed=True).direction == {"directed": True}
+    for name in (str(tmp_path / "mine.npz"), "synthetic:nodes=60"):
+        assert load(name).direction == {}
 
 
 def test_a_negative_split_seed_is_refused() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from fastglt.cli.shared.pair_predictions import read_pairs
 from fastglt.deploy.compiling import compile_network
 from fastglt.deploy.exports import FORMATS, arrays, export
 from fastglt.deploy.exports.pyg_folder import _module
@@ -47,12 +48,23 @@ def test_other_backbones(tmp_path: Path, to: str, name: str) -> None:
     assert export(predictor(name), tmp_path / f"ticket{FORMATS[to].suffix}", to=to).max_difference < 1e-5
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "source,target\n0,1\n2,6\n",
+        "\ufeffsource, target\r\n0, 1\r\n\r\n2, 6\r\n",  # as spreadsheets write it
+        '"source","target","year"\n"0","1","2017"\n"2","6","2018"\n',
+        "0,1\n2,6",
+    ],
+)
 def test_the_folder_runs_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
+    """With every file of pairs that `fastglt predict` reads."""
     made = predictor()
     export(made, tmp_path / "links", to="pyg")
-    (tmp_path / "pairs.csv").write_text("source,target\n0,1\n2,6\n")
+    (tmp_path / "pairs.csv").write_text(text, encoding="utf-8", newline="")
+    assert read_pairs(tmp_path / "pairs.csv", 7).tolist() == PAIRS[:2].tolist()
     monkeypatch.setattr(sys, "argv", ["model.py", str(tmp_path / "pairs.csv")])
     with _module(tmp_path / "links" / "model.py") as module:
         module.main()

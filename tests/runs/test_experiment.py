@@ -2,12 +2,17 @@
 
 import csv
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fastglt import Ticket
+from fastglt.data import load
+from fastglt.data.disk import opening
+from fastglt.data.disk.prepare import prepare
+from fastglt.data.disk.sources import open_stream
 from fastglt.report.wording import phase_title
 from fastglt.runs.experiment import Prepared
 from fastglt.runs.run_folder import RunFolder
@@ -77,6 +82,19 @@ def test_epochs_of_the_search_are_told_apart_from_those_of_the_protocol(tmp_path
 def test_a_search_of_fastglt_takes_the_protocols_epochs(tmp_path: Path) -> None:
     metrics = run(tiny_experiment().prepare(), tmp_path)
     assert (metrics["search_epochs"], metrics["epochs"]) == (16, 16)
+
+
+def test_links_of_a_large_prepared_graph_are_those_of_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, out = "synthetic:nodes=200,edges=900,classes=3,features=8", tmp_path / "graph.fgr"
+    source = partial(open_stream, name, partial(load, name))
+    prepare(source, out, memory=1 << 26, directed=False, asked=name, tell=lambda line: None)
+    monkeypatch.setattr(opening, "LARGE", 1)
+    links = replace(tiny_experiment(dataset=str(out)), task="link", metric="roc_auc")
+    prepared = links.prepare()
+    assert prepared.dataset.compressed is not None
+    assert prepared.task.digests == replace(links, dataset=name).prepare().task.digests
 
 
 class TestDistilled:

@@ -78,6 +78,9 @@ class TestParts:
         task = LinkPrediction.from_tensors({**link_tensors(), "edge_index": arrows})
         assert task.graph.directed
         assert not as_set(task.edge_targets) & as_set(torch.cat([task.val, task.test]))
+        told = LinkPrediction.from_tensors(link_tensors(), directed=True)
+        assert told.graph.directed, "though each of its edges goes both ways"
+        assert told.graph.num_edges == 2 * link_task().graph.num_edges
 
     @pytest.mark.parametrize(
         ("more", "reason"),

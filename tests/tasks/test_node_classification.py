@@ -244,6 +244,9 @@ def test_tensors_may_be_a_directed_graph() -> None:
     arrows = torch.tensor([[0, 1], [1, 2]])
     assert NodeClassification.from_tensors(tensors_with(edge_index=arrows)).graph.directed
     assert not NodeClassification.from_tensors(tensors_with()).graph.directed
+    told = NodeClassification.from_tensors(tensors_with(), directed=True).graph
+    assert told.directed, "though each of its edges goes both ways"
+    assert told.num_edges == 2 * NodeClassification.from_tensors(tensors_with()).graph.num_edges
 
 
 def test_features_are_single_precision_in_either_layout() -> None:

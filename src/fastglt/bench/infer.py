@@ -36,7 +36,7 @@ def measure(
     """
     if ticket.task.of_pairs:
         raise InputError(f"inference is measured for nodes (got a ticket of the task '{ticket.task.name}')")
-    metric, options = ticket.config["metric"], ticket.task_options
+    metric, options = ticket.config["metric"], {**dataset.direction, **ticket.task_options}
     task = ticket.task.from_tensors(dataset.tensors, metric=metric, **options).to(source["device"])
     note("compiling")
     predictor = compile_for(ticket, task.graph, task.x)

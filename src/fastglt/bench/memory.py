@@ -111,9 +111,8 @@ def run_ticket(job: Job) -> None:
     use_machine(job["threads"])
     dataset = load(job["name"], root=job["root"], split_seed=job["split_seed"], directed=job["directed"])
     ticket = load_ticket(Path(job["file"]))
-    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"], **ticket.task_options).to(
-        job["device"]
-    )
+    told = {**dataset.direction, **ticket.task_options}
+    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"], **told).to(job["device"])
     compile_for(ticket, task.graph, task.x).logits()
 
 

@@ -184,7 +184,7 @@ def _prepare(dataset: "Dataset") -> "Task":
     """As every run does it, digests included."""
     from fastglt.tasks.node_classification import NodeClassification
 
-    task = NodeClassification.from_tensors(dataset.tensors)
+    task = NodeClassification.from_tensors(dataset.tensors, **dataset.direction)
     assert task.digest
     return task
 

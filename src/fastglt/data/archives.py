@@ -51,7 +51,8 @@ def _read_gnn_benchmark(file: str, folder: Path, split_seed: int) -> Parts:
         target = raw["adj_indices"].astype(np.int64)
         source = np.repeat(np.arange(len(labels)), np.diff(raw["adj_indptr"]))
     edges = tidy_edges(source, target, nodes=len(labels))
-    return Parts(x=normalised_rows(words), y=labels, edges=edges, masks=seeded_split(labels, split_seed))
+    masks = seeded_split(labels, split_seed)
+    return Parts(x=normalised_rows(words), y=labels, edges=edges, masks=masks, drawn=True)
 
 
 def _read_heterophilous(file: str, folder: Path, split_seed: int) -> Parts:

@@ -44,6 +44,17 @@ class Dataset:
     names: Names | None = None  # where nodes and classes are more than numbers
     reversed_edges: int = 0  # edges of a file that were listed one way, and are taken both ways
     compressed: Compressed | None = None  # the rows of a large graph that is prepared on disk
+    directed: bool = False  # whether it was read so: each direction of an edge is an edge of its own
+    drawn: bool = False  # whether the split was drawn by its seed, as the source has none
+
+    @property
+    def direction(self) -> dict[str, bool]:
+        """What a task is told beside the tensors: a directed graph may have each of its edges both ways.
+
+        >>> Dataset(name="mine", tensors={}, metric="accuracy", directed=True).direction
+        {'directed': True}
+        """
+        return {"directed": True} if self.directed else {}
 
     @cached_property
     def data(self) -> Data:
@@ -74,6 +85,7 @@ class Parts:
     edge_attr: Floats | None = None  # a row of features for each of the edges
     reversed_edges: int = 0
     known_as: str | None = None  # what it is, where a name alone would say too much
+    drawn: bool = False  # whether the masks were drawn by a seed
 
     def dataset(self, *, name: str, metric: str, names: Names | None = None) -> Dataset:
         """These arrays as a `Dataset`."""
@@ -94,6 +106,7 @@ class Parts:
             metric=metric,
             names=names,
             reversed_edges=self.reversed_edges,
+            drawn=self.drawn,
         )
 
 

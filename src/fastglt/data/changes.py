@@ -15,6 +15,7 @@ import numpy as np
 
 from fastglt.data.base import Bools, Dataset, Floats, Ints, Names, SplitMasks
 from fastglt.data.csv_files import OWN_COLUMNS, SPLITS, Rows, open_table, read_edges
+from fastglt.data.weighted import merged, unequal_weights
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class _Changed:
             before=dataset, ids=ids, new=new, gone=gone, added=added, removed=removed[:2], directed=directed
         )
         changed._check_removed(files.remove_edges)
+        changed._check_weights(files.edges)
         return changed
 
     def dataset(self) -> tuple[Dataset, Ints]:
@@ -111,7 +113,8 @@ class _Changed:
         if before.names is not None:
             every = list(self.ids)
             names = Names(tuple(every[at] for at in left), before.names.classes)
-        return replace(before, tensors=tensors, names=names), np.where(left < count, left, -1)
+        after = replace(before, tensors=tensors, names=names, compressed=None, drawn=False)
+        return after, np.where(left < count, left, -1)
 
     def _features(self, left: Ints) -> Any:
         """Of those that are left, sparse where they were."""
@@ -151,6 +154,19 @@ class _Changed:
     def _both_ways(self, source: Ints, target: Ints) -> Ints:
         keys = source * len(self.ids) + target
         return keys if self.directed else np.concatenate([keys, target * len(self.ids) + source])
+
+    def _check_weights(self, path: Path | None) -> None:
+        """Each new edge has one weight, whichever way and how often it is listed."""
+        source, target, weights = self.added
+        if path is None or weights is None:
+            return
+        *_, clash = merged(source, target, weights, nodes=len(self.ids), directed=self.directed)
+        if clash is not None:
+            first, second = sorted(clash)
+            every = list(self.ids)
+            ends = (every[source[first]], every[target[first]])
+            both = (weights[first], weights[second])
+            raise unequal_weights(f"{path}, line {_line_of(path, second)}", both, ends, "keep one of them")
 
     def _check_removed(self, path: Path | None) -> None:
         source, target = self.before.tensors["edge_index"].numpy()
@@ -263,6 +279,12 @@ def _read_pairs(
         return none, none, None
     with _file(path) as (header, rows):
         return read_edges(path, header, rows, ids, f"the graph and the new nodes ({what})")
+
+
+def _line_of(path: Path, listed: int) -> int:
+    """The line of a row, which blank lines may stand before."""
+    with _file(path) as (_, rows):
+        return next(line for number, (line, _) in enumerate(rows) if number == listed)
 
 
 def _file(path: Path) -> Any:

@@ -32,4 +32,4 @@ class Digits:
         source = np.repeat(np.arange(len(labels)), np.diff(near.indptr))
         edges = tidy_edges(source, near.indices.astype(np.int64), nodes=len(labels))
         masks = seeded_split(labels, split_seed, train=TRAIN_PER_CLASS, val=VAL_PER_CLASS)
-        return Parts(x=(pixels / 16).astype(np.float32), y=labels, edges=edges, masks=masks)
+        return Parts(x=(pixels / 16).astype(np.float32), y=labels, edges=edges, masks=masks, drawn=True)

@@ -60,6 +60,7 @@ def load_file(name: str, *, split_seed: int, directed: bool) -> Dataset:
         y=graph.labels,
         edges=edges,
         masks=graph.masks or _split(graph.labels, split_seed),
+        drawn=graph.masks is None,
         edge_weight=weights,
         reversed_edges=edges.shape[1] - given,
     )

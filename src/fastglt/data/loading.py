@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from fastglt.data.base import Dataset
@@ -56,7 +57,7 @@ def _load(name: str, root: Path | None, split_seed: int, directed: bool) -> Data
     if is_path(name) and is_prepared(Path(name).expanduser()):
         return load_prepared(Path(name).expanduser(), split_seed=split_seed, directed=directed)
     if is_path(name):
-        return load_file(name, split_seed=split_seed, directed=directed)
+        return replace(load_file(name, split_seed=split_seed, directed=directed), directed=directed)
     raise unknown_name("dataset", name, NAMED)
 
 

@@ -117,7 +117,7 @@ class SyntheticGraph:
         labels = np.empty(self.nodes, dtype=np.int64)
         labels[place] = blocks.labels
         masks = seeded_split(labels, split_seed)
-        return Parts(x=self._words(rng, labels), y=labels, edges=edges, masks=masks)
+        return Parts(x=self._words(rng, labels), y=labels, edges=edges, masks=masks, drawn=True)
 
     def _check_memory(self) -> None:
         """Say no before the machine does: an overcommitting system kills instead of refusing."""

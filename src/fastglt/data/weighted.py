@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,12 @@ def _unequal(graph: FileGraph, weights: Weights, path: str, *places: int, direct
     ends = (int(graph.source[first]), int(graph.target[first]))
     names = ends if graph.names is None else [graph.names.nodes[end] for end in ends]
     hint = "keep one of them" if directed else "keep one of them, or say --directed (directed=True)"
+    return unequal_weights(path, (weights[first], weights[second]), names, hint)
+
+
+def unequal_weights(where: str, weights: tuple[float, float], ends: Sequence[object], hint: str) -> InputError:
+    """An edge that is listed twice, each time with another weight."""
     return InputError(
-        f"{path}: an edge must have the same weight wherever it is listed (got {weights[first]:g} and "
-        f"{weights[second]:g} between {names[0]} and {names[1]}); {hint}"
+        f"{where}: an edge must have the same weight wherever it is listed (got {weights[0]:g} and "
+        f"{weights[1]:g} between {ends[0]} and {ends[1]}); {hint}"
     )

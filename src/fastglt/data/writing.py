@@ -1,20 +1,26 @@
-"""A graph as files that `load` reads again: two CSV files where nodes have names, else one archive."""
+"""A graph as files that `load` reads again: two CSV files where nodes have names, else one archive.
+
+CSV files number their classes by those that they name. Where that would not give the same numbers, as where a
+class has no node left, the graph is prepared on disk, with the names in their order.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastglt.data.base import Dataset, SplitMasks
-from fastglt.data.csv_files import EDGE_COLUMNS, WEIGHTED_COLUMNS
-from fastglt.errors import InputError
+from fastglt.data.csv_files import EDGE_COLUMNS, WEIGHTED_COLUMNS, classes_of
 from fastglt.system.storage import write_atomically
 
 GRAPH = "graph"  # begins the names of what is written
+_MEMORY = 1 << 28  # bytes to sort edges with
 
 
 def write_graph(dataset: Dataset, folder: Path) -> str:
@@ -24,9 +30,51 @@ def write_graph(dataset: Dataset, folder: Path) -> str:
         write_atomically(path, npz_bytes(dataset))
         return str(path)
     place = folder / GRAPH
+    if not _fits_csv(dataset):
+        return _prepared(dataset, folder)
     for name, content in (("nodes", _nodes_csv(dataset)), ("edges", _edges_csv(dataset))):
         write_atomically(place / f"{name}.csv", content)
     return str(place)
+
+
+def _fits_csv(dataset: Dataset) -> bool:
+    """Whether two CSV files say all of it, and give its classes the same numbers again."""
+    assert dataset.names is not None, "else it is an archive"
+    y, classes = dataset.tensors["y"], dataset.names.classes
+    if "edge_attr" in dataset.tensors or y.dim() != 1 or y.is_floating_point() or not classes:
+        return False
+    return classes_of([classes[label] for label in y.tolist() if label >= 0])[1] == classes
+
+
+def _prepared(dataset: Dataset, folder: Path) -> str:
+    """Its folder, whose name tells what it holds: one that is there is the same graph."""
+    from fastglt.data.disk.prepare import prepare
+    from fastglt.data.disk.streams import of_dataset
+
+    path = folder / f"{GRAPH}-{_digest(dataset)}.fgr"
+    if not path.exists():
+        masks = SplitMasks(*(dataset.tensors[f"{part}_mask"].numpy() for part in SplitMasks._fields))
+        stream = replace(of_dataset(dataset), masks=masks, drawn="")
+        prepare(
+            lambda: stream,
+            path,
+            memory=_MEMORY,
+            directed=dataset.directed,
+            asked=dataset.name,
+            tell=lambda line: None,
+        )
+    return str(path)
+
+
+def _digest(dataset: Dataset) -> str:
+    digest = hashlib.sha256(repr((dataset.name, dataset.names, dataset.directed)).encode())
+    for name, value in dataset.tensors.items():
+        sparse = value.layout.__str__() != "torch.strided"
+        for part in (value.crow_indices(), value.col_indices(), value.values()) if sparse else (value,):
+            array = np.ascontiguousarray(part.numpy())
+            digest.update(f" {name} {array.dtype} {value.shape} ".encode())
+            digest.update(memoryview(array).cast("B") if array.size else b"")
+    return digest.hexdigest()[:12]
 
 
 def npz_bytes(dataset: Dataset) -> bytes:
@@ -40,14 +88,9 @@ def npz_bytes(dataset: Dataset) -> bytes:
 
 
 def _nodes_csv(dataset: Dataset) -> bytes:
-    """Classes are numbered by their names when they are read again: each must have a node."""
     assert dataset.names is not None, "else it is an archive"
     tensors, names = dataset.tensors, dataset.names
     y = tensors["y"].numpy()
-    for number, name in enumerate(names.classes):
-        if not (y == number).any():
-            rule = "each class must keep a node, or the others would be numbered anew"
-            raise InputError(f"{rule} (got none of '{name}'); leave one in, without a split")
     splits = np.full(len(y), "", dtype=object)
     for part in SplitMasks._fields:
         splits[tensors[f"{part}_mask"].numpy()] = part

@@ -39,6 +39,6 @@ class Job:
         root = None if self.data_root is None else Path(self.data_root)
         found = load(self.dataset, root=root, split_seed=self.split_seed)
         kind = kind_of(None, found.tensors.get("y"))
-        task = kind.from_tensors(found.tensors, metric=known_metric(kind, found.metric))
+        task = kind.from_tensors(found.tensors, metric=known_metric(kind, found.metric), **found.direction)
         network = named_network(self.model, task, hidden=self.hidden, seed=self.plan.seed)
         return Federation(task=task, network=network, plan=self.plan)

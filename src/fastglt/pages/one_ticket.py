@@ -64,7 +64,8 @@ class OneTicket:
     @cached_property
     def task(self) -> "Task":
         """What it was found for, on its own graph."""
-        task = self.ticket.task.from_tensors(self.dataset.tensors, metric=self.ticket.config["metric"])
+        metric, direction = self.ticket.config["metric"], self.dataset.direction
+        task = self.ticket.task.from_tensors(self.dataset.tensors, metric=metric, **direction)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other features: the masks are shown, not scored
             self.ticket.check(task)

@@ -21,7 +21,7 @@ from fastglt.runs.summary import metrics_of, phase_metrics
 from fastglt.system.plugins import code_digest, is_ours, place_of
 from fastglt.system.process import keep_freed_memory
 from fastglt.system.seeds import own_random_state
-from fastglt.tasks import Task, check_metric, kind_of, known_metric, lookup, task_settings
+from fastglt.tasks import NodeTask, Task, check_metric, kind_of, known_metric, lookup, task_settings
 from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tasks.options import check_options as check_task_options
 from fastglt.tickets.find import Found, check_targets, find, scores_on_new
@@ -113,7 +113,8 @@ class Experiment:
         seeded = {"split_seed": self.split_seed} if "split_seed" in kind.option_names else {}
         options = {**seeded, **self.task_options}
         check_task_options(kind, options)
-        given = {} if dataset.compressed is None else {"compressed": dataset.compressed}
+        mapped = dataset.compressed is not None and issubclass(kind, NodeTask)  # with edges as they were prepared
+        given = {**dataset.direction, **({"compressed": dataset.compressed} if mapped else {})}
         return kind.from_tensors(dataset.tensors, metric=metric, **given, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":

@@ -81,8 +81,18 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None, **options: Any) -> Self:
-        """The task from named tensors, without PyG; x may be sparse as in `Features`."""
+    def from_tensors(
+        cls,
+        tensors: Mapping[str, Tensor],
+        *,
+        metric: str | None = None,
+        directed: bool | None = None,
+        **options: Any,
+    ) -> Self:
+        """The task from named tensors, without PyG; x may be sparse as in `Features`.
+
+        `directed` is said of graphs whose directions count each on its own; None: if an edge has no reverse.
+        """
 
     @classmethod
     def message_data(cls, data: "Data", **options: Any) -> "Data":

@@ -81,16 +81,26 @@ class LinkPrediction(Task):
         return cls._prepare(data, lambda: Graph.from_data(message_data, directed=directed), given, metric, options)
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], *, metric: str | None = None, **options: Any) -> Self:
-        """From x, edge_index and, if given, edge_weight and the pairs by PyG's names, without PyG."""
+    def from_tensors(
+        cls,
+        tensors: Mapping[str, Tensor],
+        *,
+        metric: str | None = None,
+        directed: bool | None = None,
+        **options: Any,
+    ) -> Self:
+        """From x, edge_index and, if given, edge_weight and the pairs by PyG's names, without PyG.
+
+        `directed=None`: if an edge has no reverse, those that are held back among them.
+        """
         source, weight = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0]), tensors.get("edge_weight")
         given, kept = pairs_of(source, options.get("split_seed", 0))
 
         def graph() -> Graph:
-            directed = not is_symmetric(source.edge_index, source.num_nodes)  # before edges are held back
+            told = not is_symmetric(source.edge_index, source.num_nodes) if directed is None else directed
             columns = source.edge_index if kept is None else source.edge_index[:, kept]
             values = weight if weight is None or kept is None else weight[kept]
-            return Graph.from_edge_index(columns, source.num_nodes, directed=directed, edge_weight=values)
+            return Graph.from_edge_index(columns, source.num_nodes, directed=told, edge_weight=values)
 
         return cls._prepare(source, graph, given, metric, options)
 

@@ -63,18 +63,20 @@ class NodeTask(Task):
         tensors: Mapping[str, Tensor],
         *,
         metric: str | None = None,
+        directed: bool | None = None,
         compressed: "OnDisk | None" = None,
         **options: Any,
     ) -> Self:
         """The task from x, y, edge_index, masks and, if given, edge_weight and edge_attr by name, without PyG.
 
-        x may be sparse as in `Features`. Of a graph on disk that is `compressed` already nothing is read.
+        x may be sparse as in `Features`. `directed=None`: if an edge has no reverse. Of a graph on disk that is
+        `compressed` already nothing is read.
         """
         source = SimpleNamespace(**tensors, num_nodes=tensors["x"].shape[0])
         values: dict[str, Any] = {name: tensors.get(name) for name in ("edge_weight", "edge_attr")}
 
         def graph() -> Graph:
-            return Graph.from_edge_index(source.edge_index, source.num_nodes, **values)
+            return Graph.from_edge_index(source.edge_index, source.num_nodes, directed=directed, **values)
 
         if compressed is not None:
             nonzero, fingerprint = compressed.nonzero, compressed.fingerprints["features"]

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from fastglt.errors import check_seed
+from fastglt.graphs.columns import is_symmetric
+from fastglt.graphs.graph import Graph
 from fastglt.masks import Masks
 from fastglt.methods import Method, Targets, lookup, make
 from fastglt.methods.settings import name_of, network_for, with_defaults
@@ -263,6 +265,7 @@ def make_ticket(
             **task_settings(task),
             **({"edge_values": task.graph.values_fingerprint} if valued else {}),
             **({"fields": fields} if fields else {}),
+            **({"directed": True} if _must_be_told_directed(task.graph) else {}),
             **({"findings": best.findings} if best.findings else {}),
             **config,
         },
@@ -275,3 +278,11 @@ def make_ticket(
         versions=versions(),
         load_initial=partial(dict, initial),
     )
+
+
+def _must_be_told_directed(graph: Graph) -> bool:
+    """Whether nobody sees from its edges alone that a graph is directed: each of them goes both ways."""
+    if not graph.directed or graph.edge_attr is not None:
+        return False
+    outgoing, incoming = (ends.bincount(minlength=graph.num_nodes) for ends in graph.edges)
+    return torch.equal(outgoing, incoming) and is_symmetric(graph.edges, graph.num_nodes)

@@ -88,6 +88,80 @@ def test_a_whole_new_graph_and_the_same_path_in_predict(cli: Cli, find: Cli, tmp
     assert "fastglt update takes it" in refused.err
 
 
+def test_classes_are_the_same_by_their_names(cli: Cli, named: Path, tmp_path: Path) -> None:
+    """All cats are gone, so that dogs would be the first class of the new files; and one dog more."""
+    later, out = tmp_path / "later", tmp_path / "dogs"
+    later.mkdir()
+    header, *nodes = (tmp_path / "my" / "nodes.csv").read_text().splitlines()
+    dogs = [line for line in nodes if ",dog," in line]
+    (later / "nodes.csv").write_text("\n".join([header, *dogs, "n40,dog,,1.5,0"]) + "\n")
+    write_edges(later / "edges.csv", [(40, 20), *(pair for pair in FORTY if min(pair) >= 20)])
+    result = cli("update", named, "--to", later, "--epochs", "0", "--threads", "1", "--out", out, "--json")
+    assert (result.code, result.err) == (0, "")
+    before = {row["id"]: row for row in cli("predict", named, "--json").document["predictions"]}
+    rows = cli("predict", out, "--json")
+    assert (rows.code, rows.err) == (0, "")
+    assert len(rows.document["predictions"]) == 21
+    for row in rows.document["predictions"]:
+        assert row["label"] == ("cat", "dog")[row["class"]]
+    stayed = [row for row in rows.document["predictions"] if row["id"] != "n40"]
+    agreed = sum(row["label"] == before[row["id"]]["label"] for row in stayed) / len(stayed)
+    assert agreed == result.document["update"]["agreed"]
+    gone = tmp_path / "gone.csv"
+    gone.write_text("id\nn40\n")
+    again = cli("update", out, "--remove-nodes", gone, "--threads", "1", "--out", tmp_path / "third", "--quiet")
+    assert (again.code, again.err) == (0, "")
+    assert cli("predict", tmp_path / "third", "--json").code == 0
+    (later / "nodes.csv").write_text("\n".join([header, *dogs, "n40,bird,,1.5,0"]) + "\n")
+    refused = cli("update", named, "--to", later, "--out", tmp_path / "birds")
+    assert (refused.code, "among those of the graph before, cat, dog (got 'bird')" in refused.err) == (2, True)
+    assert not (tmp_path / "birds").exists()
+
+
+def test_classes_without_a_name_are_told_by_their_numbers(cli: Cli, named: Path, tmp_path: Path) -> None:
+    """Files of the new graph that have fewer classes than the ticket, whose first ones have the same numbers."""
+    later, out = tmp_path / "later", tmp_path / "cats"
+    later.mkdir()
+    header, *nodes = (tmp_path / "my" / "nodes.csv").read_text().splitlines()
+    cats = [line for line in nodes if ",cat," in line]
+    (later / "nodes.csv").write_text("\n".join([header, *cats]) + "\n")
+    write_edges(later / "edges.csv", [pair for pair in FORTY if max(pair) < 20])
+    update = cli("update", named, "--to", later, "--epochs", "0", "--threads", "1", "--out", out)
+    assert (update.code, update.err) == (0, "")
+    assert "label" in cli("predict", out, "--json").document["predictions"][0]
+    plain = cli("predict", out, "--dataset", later, "--json")
+    assert (plain.code, plain.err) == (0, "")
+    assert "label" not in plain.document["predictions"][0]
+
+
+def noise(path: Path, nodes: int) -> Path:
+    """The first of 210 nodes with labels that nothing tells, and edges between some of them."""
+    rng = np.random.default_rng(5)
+    x, y, edges = rng.normal(size=(210, 30)), rng.integers(3, size=210), rng.integers(200, size=(2, 20))
+    np.savez(path, edge_index=edges, x=x[:nodes], y=y[:nodes])
+    return path
+
+
+def test_nodes_stay_in_the_part_of_the_split_they_were_in(cli: Cli, tmp_path: Path) -> None:
+    before, later = noise(tmp_path / "before.npz", 200), noise(tmp_path / "later.npz", 210)
+    assert cli("find", "--dataset", before, *SHORT, "--quiet", "--out", tmp_path / "found").code == 0
+    command = ("update", tmp_path / "found", "--epochs", "0", "--threads", "1", "--json")
+    result = cli(*command, "--to", later, "--out", tmp_path / "moved")
+    assert (result.code, result.err) == (0, "")
+    assert result.document["update"]["nodes_added"] == 10
+    old, new = load(str(before)).tensors, load(str(tmp_path / "moved" / "graph.npz")).tensors
+    assert load(str(later)).tensors["test_mask"][:200][old["train_mask"]].any(), "else nothing is tested"
+    for part in ("train_mask", "val_mask", "test_mask"):
+        assert new[part].tolist() == old[part].tolist() + [False] * 10
+    assert cli("predict", tmp_path / "moved", "--json").err == ""
+    other = np.roll(np.stack([old[part].numpy() for part in ("train_mask", "val_mask", "test_mask")]), 1, axis=0)
+    masks = {f"{part}_mask": row for part, row in zip(("train", "val", "test"), other, strict=True)}
+    np.savez(tmp_path / "own.npz", **np.load(before), **masks)
+    told = cli(*command, "--to", tmp_path / "own.npz", "--out", tmp_path / "own")
+    assert told.code == 0
+    assert "own.npz: labels or split are not the search's, which may have been trained on what are test" in told.err
+
+
 BAD = [
     ("nodes", "id,a,b\nn3,1,2\n", r"line 2: a new node must have an id of its own (got 'n3' again)"),
     ("nodes", "id,a\nn50,1\n", r"must have the graph's 2 features, in their order (got 1 columns"),

@@ -99,6 +99,33 @@ def test_a_graph_from_a_file_is_found_again(cli: Cli, tmp_path: Path, monkeypatc
     task_of(ticket, OwnGraph().load(file))
 
 
+def test_each_direction_counts_where_it_was_said_though_every_edge_goes_both_ways(cli: Cli, tmp_path: Path) -> None:
+    nodes = np.arange(60)
+    ways = np.stack([nodes, (nodes + 1) % 60])
+    ring, folder = tmp_path / "ring.npz", tmp_path / "ring.fgr"
+    np.savez(ring, edge_index=np.hstack([ways, ways[::-1]]), x=np.eye(3, dtype=np.float32)[nodes % 3], y=nodes % 3)
+    assert cli("data", "prepare", ring, "--directed", "--out", folder).code == 0
+    for name, found in (
+        ("file", cli("find", "--dataset", ring, "--directed", *RUN, "--out", tmp_path / "file", "--json")),
+        ("prepared", cli("find", "--dataset", folder, *RUN, "--out", tmp_path / "prepared", "--json")),
+    ):
+        assert found.document["edges_total"] == 120
+        for command in (("predict",), ("show", "--cost"), ("evaluate", "--seeds", "0", "--threads", 1, "--quiet")):
+            result = cli(command[0], tmp_path / name, *command[1:])
+            assert (result.code, result.err) == (0, ""), (name, command)
+        ticket = Ticket.load(tmp_path / name / "ticket.safetensors", load(str(ring)).data)
+        assert ticket.directed, "PyG's data does not say it"
+
+
+def test_an_older_ticket_of_such_a_graph_has_one_edge_for_both_ways(cli: Cli, tmp_path: Path) -> None:
+    ring = write_ring(tmp_path / "my")
+    arrays = dict(np.load(ring))
+    np.savez(ring, **{**arrays, "edge_index": np.hstack([arrays["edge_index"], arrays["edge_index"][::-1]])})
+    assert cli("find", "--dataset", ring, *RUN, "--out", tmp_path / "older").code == 0
+    ticket, _ = open_ticket(tmp_path / "older")
+    assert task_of(ticket, load(str(ring), directed=True)).graph.num_edges == 60
+
+
 @pytest.mark.parametrize("form", ["my/edges.csv", "my", "my/edges.csv+my/nodes.csv"])
 def test_every_command_finds_csv_files_again(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str

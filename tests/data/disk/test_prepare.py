@@ -178,19 +178,25 @@ def test_parquet_is_as_csv(tmp_path: Path) -> None:
     assert all(torch.equal(value, found.tensors[name]) for name, value in expected.tensors.items())
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_killed_it_goes_on_and_half_a_graph_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, out = str(npz(tmp_path)), tmp_path / "graph.fgr"
-    add, added = Runs.add, list[int]()
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of sorted runs as they are added; the first time that there is a third, all is stopped."""
+    add, found = Runs.add, list[int]()
 
     def fails(self: Runs, number: int, keys: Any) -> None:
-        if number == 2 and 2 not in added:
-            added.append(2)
+        if number == 2 and 2 not in found:
+            found.append(2)
             raise KeyboardInterrupt
-        added.append(number)
+        found.append(number)
         add(self, number, keys)
 
     monkeypatch.setattr(Runs, "add", fails)
+    return found
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_killed_it_goes_on_and_half_a_graph_is_none(tmp_path: Path, added: list[int]) -> None:
+    source, out = str(npz(tmp_path)), tmp_path / "graph.fgr"
     with pytest.raises(KeyboardInterrupt):
         make(source, out)
     assert not out.exists()
@@ -203,6 +209,16 @@ def test_killed_it_goes_on_and_half_a_graph_is_none(tmp_path: Path, monkeypatch:
     same(load(source), load(str(out)))
     with pytest.raises(InputError, match="is there already; remove it, or choose another --out"):
         make(source, out)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_with_another_memory_runs_begin_elsewhere_and_all_is_begun_anew(tmp_path: Path, added: list[int]) -> None:
+    source, out = str(npz(tmp_path)), tmp_path / "graph.fgr"
+    with pytest.raises(KeyboardInterrupt):
+        make(source, out)
+    make(source, out, memory=100 * 64)
+    assert added == [0, 1, 2, 0, 1, 2], "three runs of 100 edges"
+    same(load(source), load(str(out)))
 
 
 def test_another_source_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

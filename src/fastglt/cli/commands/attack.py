@@ -55,7 +55,7 @@ def attack(
     for name in ("edge_weight", "edge_attr"):
         if name in loaded.tensors:
             raise InputError(f"the attack is on edges without values (got {name} in '{loaded.name}')")
-    task = NodeClassification.from_tensors(loaded.tensors)
+    task = NodeClassification.from_tensors(loaded.tensors, **loaded.direction)
     began = time.monotonic()
     with Notes(f"attacking {task.graph.num_edges:,} edges", quiet=quiet) as notes:
         found = attack_task_edges(task, rate=rate, settings=settings, tell=notes.tell)

@@ -124,7 +124,8 @@ def _loaded(graph: OwnGraph, ticket: Path | None) -> "tuple[Dataset, Task, Ticke
     dataset = load(graph.dataset, root=graph.data_root, split_seed=graph.split_seed or 0, directed=graph.directed)
     if dataset.tensors.get("y") is None or dataset.tensors["y"].dim() != 1:
         raise InputError(f"edges are ranked by what classes nodes have (got '{dataset.name}', which has none)")
-    return dataset, NodeClassification.from_tensors(dataset.tensors), None, graph.dataset
+    task = NodeClassification.from_tensors(dataset.tensors, **dataset.direction)
+    return dataset, task, None, graph.dataset
 
 
 def _shares(ticket: "Ticket | None", task: "Task") -> "Tensor | None":

@@ -93,7 +93,8 @@ def transfer(
     graph = OwnGraph(dataset=dataset, split_seed=split_seed, data_root=data_root, directed=directed)
     found = graph.load(file)
     metric = known_metric(source.task, found.metric)
-    task = source.task.from_tensors(found.tensors, metric=metric, **source.task_options).to(device)
+    told: dict[str, Any] = {**found.direction, **source.task_options}
+    task = source.task.from_tensors(found.tensors, metric=metric, **told).to(device)
     width = source.model.get("hidden", 512) if hidden is None else hidden
     options = {**_own_options(source, model), **model_options(model or source.model["name"], model_option or [])}
     network = as_network(model or source.model["name"], task, hidden=width, seed=seed, options=options)

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -11,7 +11,7 @@ from fastglt.cli.shared import arguments
 from fastglt.cli.shared.arguments import LONG, RUN, WHAT
 from fastglt.cli.shared.compiled import TicketPath
 from fastglt.cli.shared.gather import gather
-from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model, warnings_told
+from fastglt.cli.shared.tickets import OwnGraph, open_ticket, refuse_users_model, tell_of_other_split, warnings_told
 from fastglt.cli.shared.updating import change_of, same_nodes
 from fastglt.errors import InputError, require
 from fastglt.report.tables import say
@@ -114,7 +114,8 @@ def update(
     refuse_users_model(found, "fastglt.update_ticket(ticket, data, new_data, model=model)")
     with warnings_told(ticket):
         place = _Place(graph=graph, file=file, to=changes.to)
-        after, change = place.change(found, files, device)
+        now = place.change(found, files, device)
+    after, change = now.dataset, now.change
     settings = {
         "dataset": after.name,
         "split_seed": graph.split_seed_of(file),
@@ -126,12 +127,20 @@ def update(
         "seed": found.seed if seed is None else seed,
         **machine_settings(threads, device),
     }
-    folder = place.folder(after, settings, out)
+    folder = place.folder(now, settings, out)
     document = _run(found, change, folder, epochs=epochs, store=store, quiet=quiet)
     if json_output:
         typer.echo(json.dumps({**document, "folder": str(folder.path)}))
     else:
         _print(document, folder.path)
+
+
+class _Now(NamedTuple):
+    """The graph as it is now."""
+
+    dataset: "Dataset"
+    change: "Change"
+    named: str | None  # what `load` takes for it; None: no file has it like this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,40 +151,41 @@ class _Place:
     file: Path
     to: str | None
 
-    def change(self, ticket: "Ticket", files: "ChangeFiles | None", device: str) -> "tuple[Dataset, Change]":
+    def change(self, ticket: "Ticket", files: "ChangeFiles | None", device: str) -> _Now:
         """The new graph, and what has happened to the old one."""
         import torch
 
         from fastglt.data import load
+        from fastglt.data.following import following, learnt_from_is_judged
 
-        before = self.graph.load(self.file)
+        before, named = self.graph.load(self.file), None
         if files is not None:
-            after, numbers = files.applied_to(before, directed=self.directed)
+            after, numbers = files.applied_to(before, directed=before.directed)
             nodes = torch.from_numpy(numbers)
         else:
             assert self.to is not None, "one or the other was said"
             split = self.graph.split_seed_of(self.file)
-            after = load(self.to, root=self.graph.data_root, split_seed=split, directed=self.directed)
-            nodes = same_nodes(before, after)
-        return after, change_of(ticket, before, after, nodes, device=device)
+            loaded = load(self.to, root=self.graph.data_root, split_seed=split, directed=before.directed)
+            nodes = same_nodes(before, loaded)
+            after = following(before, loaded, nodes)
+            named = self.to if after is loaded else None
+            if learnt_from_is_judged(before, after, nodes):
+                tell_of_other_split(self.to)
+        return _Now(after, change_of(ticket, before, after, nodes, device=device), named)
 
-    @property
-    def directed(self) -> bool:
-        """Whether the graph's files were read as directed."""
-        return self.graph.place(self.file)[1]
-
-    def folder(self, after: "Dataset", settings: dict[str, Any], out: Path | None) -> "RunFolder":
+    def folder(self, now: _Now, settings: dict[str, Any], out: Path | None) -> "RunFolder":
         """The run's folder, with the new graph in it unless that has a place already."""
         from fastglt.data.origin import Origin
         from fastglt.data.writing import write_graph
         from fastglt.runs.run_folder import RunFolder, settings_digest
         from fastglt.system.storage import as_file_name
 
+        after = now.dataset
         name = f"update-{as_file_name(after.name)}-{settings_digest(settings)}"
         path = out or Path("runs") / name
         RunFolder(path, settings).result()  # nothing of another run is overwritten
-        where = write_graph(after, path) if self.to is None else self.to
-        return RunFolder(path, settings, origin=Origin.of(where, directed=self.directed))
+        where = write_graph(after, path) if now.named is None else now.named
+        return RunFolder(path, settings, origin=Origin.of(where, directed=after.directed))
 
 
 def _run(

@@ -41,7 +41,8 @@ def compiled(
 ) -> "tuple[Predictor, Task, Names | None]":
     """The predictor; its task; names from a file. Trials of layouts only pay for many answers.
 
-    Classes have names only where the labels are those of the ticket's run: others may be numbered otherwise.
+    Classes have names only where the labels are those of the ticket's run, and each of its classes has one: else
+    they may be numbered otherwise.
     """
     from fastglt.deploy.compiling import compile_for, labels_in
 
@@ -58,6 +59,6 @@ def compiled(
         labels = labels_in(dataset.tensors)
         predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph, labels=labels)
     names, same = dataset.names, same_split(path, file, task)
-    if names is not None and not same:
+    if names is not None and (not same or len(names.classes) < ticket.model.get("out_channels", 0)):
         names = names._replace(classes=())
     return predictor, task, names

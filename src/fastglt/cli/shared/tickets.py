@@ -83,9 +83,14 @@ def same_split(path: Path, file: Path, task: "Task") -> bool | None:
     recorded = run_settings(file).get("labels_and_split")
     same = None if recorded is None else bool(recorded == task.digests["labels_and_split"])
     if same is False:
-        what = "labels or split are not the search's, which may have been trained on what are test nodes now"
-        warn(f"{path}: {what}")
+        tell_of_other_split(path)
     return same
+
+
+def tell_of_other_split(path: Path | str) -> None:
+    """Scores there may be of nodes that were learnt from."""
+    what = "labels or split are not the search's, which may have been trained on what are test nodes now"
+    warn(f"{path}: {what}")
 
 
 def names_graph(file: Path) -> bool:
@@ -179,14 +184,11 @@ def task_and_hidden(
     ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False, device: str = "cpu"
 ) -> "tuple[Task, Inductive | None]":
     """`task_of`, and the nodes that were hidden from the ticket; None if none were."""
-    from fastglt.tasks.inductive import hide
-
-    metric = ticket.config["metric"]
-    task = ticket.task.from_tensors(dataset.tensors, metric=metric, **ticket.task_options).to(device)
-    said, hidden = ticket.config.get("inductive"), None
-    if said is not None:
-        hidden = hide(task, said["share"], seed=said["split_seed"])
-        task = hidden.seen
+    task, hidden = _read_task(ticket, dataset, dataset.direction, device)
+    if dataset.directed and task.graph.fingerprint != ticket.graph_fingerprint:
+        # Older tickets have taken a graph for undirected whose edges all go both ways, whatever was said.
+        older = _read_task(ticket, dataset, {}, device)
+        task, hidden = older if older[0].graph.fingerprint == ticket.graph_fingerprint else (task, hidden)
     if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
         raise InputError(
             f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
@@ -194,3 +196,18 @@ def task_and_hidden(
         )
     ticket.check(task, other_graph=other_graph)
     return task, hidden
+
+
+def _read_task(
+    ticket: "Ticket", dataset: "Dataset", direction: dict[str, bool], device: str
+) -> "tuple[Task, Inductive | None]":
+    """The ticket's task, or the part of it that the ticket has seen; then with the nodes that were hidden."""
+    from fastglt.tasks.inductive import hide
+
+    told = {**direction, **ticket.task_options}
+    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"], **told).to(device)
+    said = ticket.config.get("inductive")
+    if said is None:
+        return task, None
+    hidden = hide(task, said["share"], seed=said["split_seed"])
+    return hidden.seen, hidden

@@ -31,8 +31,8 @@ def same_nodes(before: "Dataset", after: "Dataset") -> "Tensor":
 
 def task_for(ticket: "Ticket", dataset: "Dataset", device: str = "cpu") -> "Task":
     """The ticket's task on any graph."""
-    metric = ticket.config["metric"]
-    return ticket.task.from_tensors(dataset.tensors, metric=metric, **ticket.task_options).to(device)
+    told = {**dataset.direction, **ticket.task_options}
+    return ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"], **told).to(device)
 
 
 def change_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,12 +60,13 @@ def load_prepared(path: Path, *, split_seed: int, directed: bool) -> Dataset:
         y=y,
         edges=arrays["edge_index"] if large else _tidy(arrays["edge_index"], manifest),
         masks=masks or draw(manifest.split, y, split_seed),
+        drawn=masks is None,
         reversed_edges=manifest.reversed_edges,
         edge_weight=arrays.get("edge_weight"),
         edge_attr=arrays.get("edge_attr"),
     )
     dataset = parts.dataset(name=manifest.name, metric=manifest.metric, names=_names(path))
-    return Dataset(**{**vars(dataset), "compressed": Compressed(arrays) if large else None})
+    return replace(dataset, compressed=Compressed(arrays) if large else None, directed=manifest.directed)
 
 
 def _tidy(edge_index: Array, manifest: Manifest) -> Array:

@@ -96,7 +96,9 @@ class _Preparation:
         if 2 * self.nodes**2 >= 2**63:
             raise InputError(f"a graph to prepare must have fewer than 2^31 nodes (got {self.nodes:,})")
         files = [[str(path.absolute()), path.stat().st_size, path.stat().st_mtime_ns] for path in source.files]
-        self._identity = {"format": [FORMAT, VERSION], "asked": asked, "directed": directed, "files": files}
+        self._piece = max(FEWEST, memory // 64)  # edges in a sorted run: it decides where each of them begins
+        said = {"asked": asked, "directed": directed, "files": files, "piece": self._piece}
+        self._identity = {"format": [FORMAT, VERSION], **said}
         self._done = self._resume()
 
     def _resume(self) -> dict[str, Any]:
@@ -171,8 +173,8 @@ class _Preparation:
 
     def _write_runs(self) -> dict[str, Any]:
         """Edges as numbers, (low · nodes + high) · 2 + direction, sorted in pieces that memory holds."""
-        runs, most, total = Runs(self.work / "runs"), max(FEWEST, self.memory // 64), 0
-        for number, (source, target) in enumerate(self.source.edges(most)):
+        runs, total = Runs(self.work / "runs"), 0
+        for number, (source, target) in enumerate(self.source.edges(self._piece)):
             total += len(source)
             if not runs.has(number):
                 backward = np.zeros(len(source), dtype=np.bool_) if self.directed else source > target

@@ -7,6 +7,7 @@
 are gone, and so are those that were held back to be predicted. What multiplies each message is data.edge_weight.
 """
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -34,8 +35,9 @@ def main() -> None:
     """Print how likely the pairs of a file are linked, or write it to the file that is named."""
     if len(sys.argv) < 2:
         sys.exit("usage: python model.py pairs.csv [scores.npz]")
-    lines = Path(sys.argv[1]).read_text().split()
-    rows = [line.split(",")[:2] for line in lines if not line.lower().startswith("source")]
+    with open(sys.argv[1], encoding="utf-8-sig", newline="") as file:
+        lines = [[cell.strip() for cell in row[:2]] for row in csv.reader(file)]
+    rows = [line for line in lines if any(line) and not line[0].lower().startswith("source")]
     pairs = torch.tensor([[int(node) for node in row] for row in rows])
     model, data = load()
     with torch.no_grad():
