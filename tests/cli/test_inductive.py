@@ -34,9 +34,17 @@ def test_found_judged_and_refused(find: Cli, cli: Cli, tmp_path: Path) -> None:
     assert other.code == 2
     assert "hidden from its search" in " ".join(other.err.split())
     assert cli("show", tmp_path / "run", "--cost").code == 0
-    refused = cli("predict", tmp_path / "run")
-    assert refused.code == 2
-    assert "find one without --inductive" in " ".join(refused.err.split())
+    clean = tmp_path / "clean.npz"
+    for command, use in (
+        (("predict", tmp_path / "run"), "compiled"),
+        (("suspects", "--ticket", tmp_path / "run", "--clean", clean), "asked for suspects"),
+    ):
+        refused = cli(*command)
+        assert refused.code == 2
+        assert refused.err.count("\n") == 1
+        assert f"a ticket that is {use} must have seen its whole graph" in refused.err
+        assert "find one without inductive" in refused.err
+    assert not clean.exists()
 
 
 def test_compared_and_taken_from_the_store(find: Cli, cli: Cli, store: Path, tmp_path: Path) -> None:

@@ -91,6 +91,12 @@ class Ticket:
         """The share of weights removed, exactly."""
         return self.masks.weight_sparsity
 
+    def require_nothing_hidden(self, use: str) -> None:
+        """Refuse a ticket from which nodes were hidden for a use that needs its whole graph: "compiled", …"""
+        if self.config.get("inductive") is not None:
+            rule = f"a ticket that is {use} must have seen its whole graph (got one from which nodes were hidden)"
+            raise InputError(f"{rule}; find one without inductive")
+
     def with_config(self, **more: Any) -> "Ticket":
         """A copy that says more about where it comes from."""
         return replace(self, config={**self.config, **more}) if more else self

@@ -130,9 +130,7 @@ def update(
     require("not be negative", epochs=epochs)
     seed = ticket.seed if seed is None else seed
     check_seed(seed)
-    if ticket.config.get("inductive") is not None:
-        rule = "a ticket that is updated must have seen its whole graph (got one from which nodes were hidden)"
-        raise InputError(f"{rule}; find one without inductive")
+    ticket.require_nothing_hidden("updated")
     start, masks = restore_start(ticket, model)
     check_fits(start, change.after, soft_edges=False)
     trained, _ = restore_trained(ticket, model)
