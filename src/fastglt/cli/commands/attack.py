@@ -24,7 +24,12 @@ def attack(
     out: Annotated[Path, typer.Option(help="The poisoned graph: a .npz file that --dataset reads.")],
     steps: Annotated[int, typer.Option(help="Of gradient ascent.")] = 125,
     fresh: Annotated[int, typer.Option(help="Steps after which the block takes no new pairs.")] = 100,
-    block: Annotated[int, typer.Option(help="Pairs that are looked at at a time; memory grows with it.")] = 250_000,
+    block: Annotated[
+        int,
+        typer.Option(
+            help="Pairs that are looked at at a time, twice as many as are changed at least; memory grows with it."
+        ),
+    ] = 250_000,
     width: Annotated[int, typer.Option(help="Hidden units of the GCN that is attacked.")] = 64,
     epochs: Annotated[int, typer.Option(help="That it is trained for.")] = 200,
     seed: Annotated[int, typer.Option(help="Random seed (network, pairs).")] = 0,
