@@ -81,13 +81,15 @@ def attack(
 
 
 def _write(path: Path, tensors: dict[str, Any], edges: Any) -> None:
-    """The dataset with other edges."""
+    """The dataset with other edges; its self-loops stay."""
     import torch
 
     from fastglt.data.npz_writer import npz_bytes
     from fastglt.system.storage import write_atomically
 
-    both = torch.cat([edges, edges.flip(0)], dim=1)
+    before = tensors["edge_index"]
+    loops = before[:, before[0] == before[1]]
+    both = torch.cat([edges, edges.flip(0), loops], dim=1)
     write_atomically(path, npz_bytes({**tensors, "edge_index": both}))
 
 
