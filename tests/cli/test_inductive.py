@@ -70,3 +70,16 @@ def test_the_split_seed_draws_and_plain_runs_are_others(find: Cli, tmp_path: Pat
     assert "hides no training or validation nodes" in " ".join(wrong.err.split())
     plain = find("--quiet", "--json", "--out", tmp_path / "plain").document
     assert not any("new" in name.split("_") for name in plain)
+
+
+def test_shown_and_drawn_as_it_was_seen(find: Cli, cli: Cli, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert find(*HIDE, "--quiet", "--out", run).code == 0
+    shown = cli("show", run, "--analysis", "--json")
+    assert shown.code == 0, shown.err
+    graph = shown.document["analysis"]["graph"]
+    assert (graph["nodes"], graph["edges_before"]) == (68, shown.document["edges_total"])
+    assert graph["homophily"] is not None
+    for name in ("graph", "effects", "cost"):
+        drawn = cli("plot", name, run, "--out", tmp_path / f"{name}.svg")
+        assert drawn.code == 0, drawn.err
