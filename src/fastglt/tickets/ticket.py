@@ -116,12 +116,12 @@ class Ticket:
     @staticmethod
     def load(path: str | Path, data: "Data | None" = None, *, other_graph: bool = False) -> "Ticket":
         """Read a ticket and verify it; with `data`, also that it belongs to that graph."""
+        from fastglt.tickets.seen import seen_in
         from fastglt.tickets.ticket_file import load
 
         ticket = load(Path(path))
         if data is not None:
-            graph = Graph.from_data(ticket.message_data(data), directed=ticket.directed)
-            x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
+            graph, x, _ = seen_in(ticket, data)
             ticket.check_graph(graph, x, other_graph=other_graph)
         return ticket
 
@@ -143,6 +143,7 @@ class Ticket:
         The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it. Edges
         that a task holds back to predict them are gone as well.
         """
+        self.require_nothing_hidden("applied to data")
         data = self.message_data(data)
         graph = Graph.from_data(data, directed=self.directed)
         self.check_graph(graph, None, other_graph=other_graph)

@@ -95,6 +95,7 @@ def update_ticket(
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
     """
+    ticket.require_nothing_hidden("updated")
     options: dict[str, Any] = {"metric": ticket.config["metric"], "directed": ticket.directed}
     before = ticket.task.from_data(data, **options, **ticket.task_options).to(device)
     after = ticket.task.from_data(new_data, **options, **ticket.task_options).to(device)
