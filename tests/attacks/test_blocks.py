@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import torch
 from fastglt import InputError
 from fastglt.attacks.blocks import AttackSettings, _keys, _Search, attack_task_edges, project
 from fastglt.attacks.surrogate import Pattern, Surrogate
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.models import GCN
 from fastglt.tasks import NodeClassification
 from tests.helpers import both_ways, randn, toy_task
@@ -92,6 +95,23 @@ def test_the_budget_is_kept_exactly_and_the_loss_rises() -> None:
     assert all(a < b for a, b in after)
     assert found.loss_after > found.loss_before
     assert found.wrong_after > 0.02
+
+
+@pytest.mark.parametrize(("rate", "block"), [(0.5, 10), (0.5, 500), (1.0, 1)])
+def test_the_budget_is_kept_where_the_block_that_was_asked_for_is_smaller(rate: float, block: int) -> None:
+    task, _ = poisoned(0)
+    found = attack_task_edges(task, rate=rate, settings=AttackSettings(**{**QUICK, "block": block}))
+    assert found.added.shape[1] + found.removed.shape[1] == round(rate * task.graph.num_edges)
+
+
+def test_every_edge_of_a_graph_that_has_all_of_them_can_be_changed() -> None:
+    nodes = torch.arange(100)
+    graph = Graph.from_edge_index(torch.triu_indices(100, 100, 1), 100, directed=False)
+    task = replace(tiny(), graph=graph, x=Features(randn(100, 5)), y=nodes % 2)
+    for seed in range(2):  # what is drawn from all pairs misses some in the end
+        settings = AttackSettings(**{**QUICK, "block": 10_000, "seed": seed})
+        found = attack_task_edges(task, rate=1.0, settings=settings)
+        assert (found.added.shape[1], found.removed.shape[1]) == (0, 100 * 99 // 2)
 
 
 def test_a_seed_decides_everything_and_test_labels_nothing() -> None:

@@ -34,9 +34,17 @@ def test_found_judged_and_refused(find: Cli, cli: Cli, tmp_path: Path) -> None:
     assert other.code == 2
     assert "hidden from its search" in " ".join(other.err.split())
     assert cli("show", tmp_path / "run", "--cost").code == 0
-    refused = cli("predict", tmp_path / "run")
-    assert refused.code == 2
-    assert "find one without --inductive" in " ".join(refused.err.split())
+    clean = tmp_path / "clean.npz"
+    for command, use in (
+        (("predict", tmp_path / "run"), "compiled"),
+        (("suspects", "--ticket", tmp_path / "run", "--clean", clean), "asked for suspects"),
+    ):
+        refused = cli(*command)
+        assert refused.code == 2
+        assert refused.err.count("\n") == 1
+        assert f"a ticket that is {use} must have seen its whole graph" in refused.err
+        assert "find one without inductive" in refused.err
+    assert not clean.exists()
 
 
 def test_compared_and_taken_from_the_store(find: Cli, cli: Cli, store: Path, tmp_path: Path) -> None:
@@ -62,3 +70,16 @@ def test_the_split_seed_draws_and_plain_runs_are_others(find: Cli, tmp_path: Pat
     assert "hides no training or validation nodes" in " ".join(wrong.err.split())
     plain = find("--quiet", "--json", "--out", tmp_path / "plain").document
     assert not any("new" in name.split("_") for name in plain)
+
+
+def test_shown_and_drawn_as_it_was_seen(find: Cli, cli: Cli, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert find(*HIDE, "--quiet", "--out", run).code == 0
+    shown = cli("show", run, "--analysis", "--json")
+    assert shown.code == 0, shown.err
+    graph = shown.document["analysis"]["graph"]
+    assert (graph["nodes"], graph["edges_before"]) == (68, shown.document["edges_total"])
+    assert graph["homophily"] is not None
+    for name in ("graph", "effects", "cost"):
+        drawn = cli("plot", name, run, "--out", tmp_path / f"{name}.svg")
+        assert drawn.code == 0, drawn.err

@@ -36,6 +36,8 @@ def test_it_is_found_and_taken_all_the_way(folder: Path, cli: Cli, tmp_path: Pat
     assert (plan["nodes"], plan["edges"], plan["features"], plan["labels"]) == (60, 150, 2, 5)
     verdict = cli("evaluate", run, "--seeds", "0-1", "--quiet", "--json").document
     assert (verdict["metric"], verdict["n"]) == ("roc_auc", 2)
+    shown = cli("show", run, "--analysis", "--json")
+    assert (shown.code, shown.document["analysis"]["graph"]["homophily"]) == (0, None), shown.err
     rows = cli("predict", run, "--nodes", "0,3", "--json").document
     assert rows["labels"] == 5
     for row in rows["predictions"]:

@@ -1,6 +1,10 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from fastglt.pages.cells import cells_of
+from fastglt.runs.store import Entry
 from tests.pages.stores import dense, rows, study, ticket
 
 
@@ -58,3 +62,50 @@ def test_scores_that_are_no_numbers_are_none() -> None:
     (cell,) = cells_of(rows([ticket(0, float("nan")), dense(0, 0.8)]))
     assert cell["mean"]["search_test"] is None
     assert cell["verdicts"]["search"] is None
+
+
+def on(entry: Entry, **settings: Any) -> Entry:
+    """The same run with other settings."""
+    return replace(entry, settings={**entry.settings, **settings})
+
+
+def link(split: int, seed: int = 0, **settings: Any) -> Entry:
+    """A ticket for links: which edges are messages, and so the graph, follows from the split."""
+    options = {"task_options": {"split_seed": split}} if split else {}
+    about = {"task": "link", "graph": f"{split}" * 64, "labels_and_split": f"{split + 4}" * 64}
+    return on(ticket(seed, 0.8, split_seed=split), **{**about, **options, **settings})
+
+
+def hidden(split: int, share: float = 0.2) -> Entry:
+    """A ticket from which nodes were hidden that the split has drawn."""
+    told = {"share": share, "split_seed": split, "of": f"{split}" * 64}
+    digests = dict.fromkeys(("graph", "features", "labels_and_split", "edge_values"), f"{split + 4}" * 64)
+    return on(ticket(0, 0.8, split_seed=split), inductive=told, **digests)
+
+
+def test_seeds_of_the_split_are_runs_of_one_cell_whatever_follows_from_it() -> None:
+    for entries in ([link(0), link(1), link(1, seed=1)], [hidden(0), hidden(1), hidden(3)]):
+        (cell,) = cells_of(rows(entries))
+        assert (cell["n"], cell["label"]) == (3, "fastglt")
+    options = {"task_options": {"split_seed": 1, "decoding": "dot"}}
+    assert [cell["n"] for cell in cells_of(rows([link(0), link(1), link(1, **options)]))] == [2, 1]
+    cells = cells_of(rows([hidden(0), hidden(1), hidden(0, 0.4), hidden(1, 0.4)]))
+    assert [(cell["n"], cell["label"]) for cell in cells] == [
+        (2, "fastglt (share 0.2)"),
+        (2, "fastglt (share 0.4)"),
+    ]
+
+
+def test_other_data_of_the_same_name_are_other_cells() -> None:
+    one, other = ({"labels_and_split": sign * 64} for sign in "de")
+    entries = [
+        ticket(seed, 0.8, graph=graph, **data) for data in (one, other) for seed in (0, 1) for graph in (0.2, 0.5)
+    ]
+    cells = cells_of(rows(entries))
+    assert [(cell["label"], cell["graph_sparsity"], cell["n"]) for cell in cells] == [
+        ("fastglt (data 1)", 0.2, 2),
+        ("fastglt (data 2)", 0.2, 2),
+        ("fastglt (data 1)", 0.5, 2),
+        ("fastglt (data 2)", 0.5, 2),
+    ]
+    assert [cell["n"] for cell in cells_of(rows([link(0), link(1), link(0, graph="f" * 64)]))] == [1, 1, 1]

@@ -58,6 +58,7 @@ def rank_edges(
 
 def ticket_shares(ticket: Ticket, task: Task, model: nn.Module | str | None = None) -> Tensor:
     """The class probabilities of all nodes by a ticket's trained network, on its pruned graph."""
+    ticket.require_nothing_hidden("asked for suspects")
     if task.graph.fingerprint != ticket.graph_fingerprint:
         raise InputError("the ticket must be of the graph that is ranked (got one of another graph)")
     network, masks = restore_trained(ticket, model)

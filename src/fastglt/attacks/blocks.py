@@ -42,7 +42,7 @@ class AttackSettings:
 
     steps: int = 125  # of gradient ascent
     fresh: int = 100  # steps in which the block takes new pairs; the rest only settles
-    block: int = 250_000  # pairs that are looked at at a time
+    block: int = 250_000  # pairs that are looked at at a time; twice as many as are changed at least
     width: int = 64  # hidden units of the network that is attacked
     epochs: int = 200  # that it is trained for
     lr: float = 10.0  # of the changes, for the whole budget
@@ -90,6 +90,8 @@ class _Search:
     ) -> None:
         self._task, self._surrogate, self._budget, self._settings = task, surrogate, budget, settings
         self._nodes = task.graph.num_nodes
+        most = self._nodes * (self._nodes - 1) // 2
+        self._size = min(max(settings.block, 2 * budget), most)  # of a full block: as many again have room
         self._edges = _keys(task.graph.edges, self._nodes).sort().values
         self._rng = np.random.default_rng(derive(settings.seed, "pairs"))
         everywhere = Pattern.of(self._pairs(self._edges), self._nodes)
@@ -181,13 +183,11 @@ class _Search:
         return torch.tanh(other - right).mean()
 
     def _refill(self) -> None:
-        """Draw pairs until the block is full; it has none twice."""
-        most = self._nodes * (self._nodes - 1) // 2
-        wanted = min(self._settings.block, most)
-        if wanted == most and not len(self._block):
-            self._block = _keys(torch.triu_indices(self._nodes, self._nodes, 1), self._nodes)
+        """Draw pairs until the block is full; it has none twice, and as many as are to be changed in any case."""
+        if self._size == self._nodes * (self._nodes - 1) // 2 and not len(self._block):
+            self._block = self._all_pairs()
         for _ in range(20):
-            lacking = wanted - len(self._block)
+            lacking = self._size - len(self._block)
             if lacking <= 0:
                 break
             ends = torch.from_numpy(self._rng.integers(0, self._nodes, (2, lacking + lacking // 8 + 8)))
@@ -196,7 +196,14 @@ class _Search:
             self._block = torch.cat(
                 [self._block, fresh[torch.from_numpy(self._rng.permutation(len(fresh)))][:lacking]]
             )
+        if len(self._block) < self._budget:  # of nearly all pairs, draws miss some
+            others = self._all_pairs()
+            others = others[~torch.isin(others, self._block)]
+            self._block = torch.cat([self._block, others[: self._size - len(self._block)]])
         self._change = torch.cat([self._change, torch.full((len(self._block) - len(self._change),), _TINY)])
+
+    def _all_pairs(self) -> Tensor:
+        return _keys(torch.triu_indices(self._nodes, self._nodes, 1), self._nodes)
 
     def _pairs(self, keys: Tensor) -> Tensor:
         return torch.stack([keys // self._nodes, keys % self._nodes])

@@ -53,6 +53,7 @@ def compile_ticket(
         other_graph: Whether a graph that is not the ticket's own is let in.
         device: cpu, cuda, ….
     """
+    ticket.require_nothing_hidden("compiled")
     check_kind(data)
     x = Features(features_of(data).clone())
     graph = Graph.from_data(ticket.message_data(data), directed=ticket.directed)

@@ -23,7 +23,7 @@ from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
-from fastglt.tasks.inductive import Inductive, hide
+from fastglt.tasks.inductive import Inductive
 from fastglt.tickets.networks import check_fits, fresh_start, restore_start
 from fastglt.tickets.new_nodes import NEW, NEW_KEPT, check_network
 from fastglt.tickets.phases import (
@@ -35,6 +35,7 @@ from fastglt.tickets.phases import (
     opponents,
     score_state,
 )
+from fastglt.tickets.seen import seen_part
 from fastglt.tickets.ticket import Ticket, masks_hash, state_hash
 
 if TYPE_CHECKING:
@@ -297,10 +298,8 @@ def evaluate(
         raise InputError(f"seeds must be several numbers, as in range(10) (got {seeds!r})")
     metric = metric or ticket.config["metric"]
     options = ticket.task_options
-    task = ticket.task.from_data(data, metric=metric, directed=ticket.directed, **options).to(device)
-    said = ticket.config.get("inductive")
-    hidden = None if said is None else hide(task, said["share"], seed=said["split_seed"])
-    task = task if hidden is None else hidden.seen
+    whole = ticket.task.from_data(data, metric=metric, directed=ticket.directed, **options).to(device)
+    task, hidden = seen_part(ticket, whole)
     given: dict[str, Any] = {"fresh_init": fresh_init, "other_graph": other_graph, "inductive": hidden}
     contest = Contest.prepare(ticket, model, task, **given)
     check_rule(margin, level)

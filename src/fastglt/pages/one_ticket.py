@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fastglt.analysis.distribution import Distribution
     from fastglt.data import Dataset
     from fastglt.tasks import Task
+    from fastglt.tasks.inductive import Inductive
     from fastglt.tickets.ticket import Ticket
 
 Values = Mapping[str, Any]
@@ -43,33 +44,31 @@ class OneTicket:
     def dataset(self) -> "Dataset":
         """The graph that it was found on."""
         from fastglt.data import load
-        from fastglt.data.origin import Origin
-        from fastglt.runs.folder_files import ORIGIN, RUN, read_json
+        from fastglt.runs.own_graph import run_of
 
-        split, directed = int(self.settings.get("split_seed", 0)), False
-        name, begun = self.dataset_name, read_json(self.path.parent / RUN, "settings")
-        if name is None and begun is not None and ORIGIN in begun:
-            try:
-                origin = Origin.read(begun[ORIGIN], self.path.parent)
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"'{self.path.parent / RUN}' is damaged ({error})") from None
+        begun, origin = run_of(self.path)
+        known, directed, name = {**begun, **self.settings}, False, self.dataset_name
+        if name is None and origin is not None:
             name, directed = origin.dataset, origin.directed
-        name = self.settings.get("dataset") if name is None else name
+        name = known.get("dataset") if name is None else name
         if not isinstance(name, str):
             raise InputError(
                 f"the ticket's graph must be named (got no run.json beside '{self.path}'); pass --dataset"
             )
-        return load(name, root=self.data_root, split_seed=split, directed=directed)
+        return load(name, root=self.data_root, split_seed=int(known.get("split_seed", 0)), directed=directed)
 
     @cached_property
     def task(self) -> "Task":
-        """What it was found for, on its own graph."""
-        metric, direction = self.ticket.config["metric"], self.dataset.direction
-        task = self.ticket.task.from_tensors(self.dataset.tensors, metric=metric, **direction)
+        """What it was found for, on its own graph; without nodes that were hidden."""
+        return self._own[0]
+
+    @cached_property
+    def _own(self) -> "tuple[Task, Inductive | None]":
+        from fastglt.runs.own_graph import task_and_hidden
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other features: the masks are shown, not scored
-            self.ticket.check(task)
-        return task
+            return task_and_hidden(self.ticket, self.dataset)
 
     @property
     def name(self) -> str:
@@ -135,10 +134,9 @@ class OneTicket:
     @property
     def _classes(self) -> Any:
         """One whole number for each node, or None where labels are something else."""
-        labels = self.dataset.tensors.get("y")
-        if labels is None or labels.is_floating_point() or labels.shape != (self.task.graph.num_nodes,):
-            return None
-        return labels
+        from fastglt.runs.own_graph import classes_seen
+
+        return classes_seen(self.dataset, *self._own)
 
     @property
     def _groups(self) -> list[str] | None:

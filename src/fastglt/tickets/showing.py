@@ -3,16 +3,14 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
 from fastglt.errors import InputError
-from fastglt.graphs.graph import Graph
 from fastglt.report.charts import Picture
 from fastglt.report.charts.drawing import Drawn
 from fastglt.report.charts.training import training_curves
 from fastglt.report.notebook import facts
 from fastglt.report.wording import percent, phase_title
 from fastglt.tasks.metrics import title_of
+from fastglt.tickets.seen import classes_in, seen_in
 from fastglt.tickets.ticket import Ticket
 
 if TYPE_CHECKING:
@@ -45,17 +43,14 @@ def search_picture(ticket: Ticket) -> Picture:
 
 def graph_picture(ticket: Ticket, data: "Data") -> Picture:
     """Its graph, or a part of it, with kept and pruned edges."""
-    graph = Graph.from_data(data, directed=ticket.directed)
+    graph, _, labels = seen_in(ticket, data)
     ticket.check_graph(graph, None)
-    labels = data.y
-    has_classes = (
-        isinstance(labels, Tensor) and labels.shape == (graph.num_nodes,) and not labels.is_floating_point()
-    )
+    classes = classes_in(labels, graph.num_nodes)
     drawn = Drawn(
         edges=graph.edges.cpu().numpy(),
         kept=ticket.masks.edges.kept.cpu().numpy(),
         nodes=graph.num_nodes,
-        groups=[f"class {label}" for label in labels.tolist()] if has_classes else None,
+        groups=None if classes is None else [f"class {label}" for label in classes.tolist()],
     )
     return drawn.picture(title=f"{_name(ticket)}: the graph")
 

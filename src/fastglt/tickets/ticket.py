@@ -91,6 +91,12 @@ class Ticket:
         """The share of weights removed, exactly."""
         return self.masks.weight_sparsity
 
+    def require_nothing_hidden(self, use: str) -> None:
+        """Refuse a ticket from which nodes were hidden for a use that needs its whole graph: "compiled", …"""
+        if self.config.get("inductive") is not None:
+            rule = f"a ticket that is {use} must have seen its whole graph (got one from which nodes were hidden)"
+            raise InputError(f"{rule}; find one without inductive")
+
     def with_config(self, **more: Any) -> "Ticket":
         """A copy that says more about where it comes from."""
         return replace(self, config={**self.config, **more}) if more else self
@@ -110,12 +116,12 @@ class Ticket:
     @staticmethod
     def load(path: str | Path, data: "Data | None" = None, *, other_graph: bool = False) -> "Ticket":
         """Read a ticket and verify it; with `data`, also that it belongs to that graph."""
+        from fastglt.tickets.seen import seen_in
         from fastglt.tickets.ticket_file import load
 
         ticket = load(Path(path))
         if data is not None:
-            graph = Graph.from_data(ticket.message_data(data), directed=ticket.directed)
-            x = Features(data.x.detach().float()) if isinstance(data.x, Tensor) and data.x.dim() == 2 else None
+            graph, x, _ = seen_in(ticket, data)
             ticket.check_graph(graph, x, other_graph=other_graph)
         return ticket
 
@@ -137,6 +143,7 @@ class Ticket:
         The other columns keep their order, and whatever belongs to an edge, such as edge_attr, goes with it. Edges
         that a task holds back to predict them are gone as well.
         """
+        self.require_nothing_hidden("applied to data")
         data = self.message_data(data)
         graph = Graph.from_data(data, directed=self.directed)
         self.check_graph(graph, None, other_graph=other_graph)

@@ -95,6 +95,7 @@ def update_ticket(
         progress: True for a bar, in terminals and notebooks; or what is called after each epoch with the phase, the
             `Training` and the number of epochs.
     """
+    ticket.require_nothing_hidden("updated")
     options: dict[str, Any] = {"metric": ticket.config["metric"], "directed": ticket.directed}
     before = ticket.task.from_data(data, **options, **ticket.task_options).to(device)
     after = ticket.task.from_data(new_data, **options, **ticket.task_options).to(device)
@@ -130,9 +131,7 @@ def update(
     require("not be negative", epochs=epochs)
     seed = ticket.seed if seed is None else seed
     check_seed(seed)
-    if ticket.config.get("inductive") is not None:
-        rule = "a ticket that is updated must have seen its whole graph (got one from which nodes were hidden)"
-        raise InputError(f"{rule}; find one without inductive")
+    ticket.require_nothing_hidden("updated")
     start, masks = restore_start(ticket, model)
     check_fits(start, change.after, soft_edges=False)
     trained, _ = restore_trained(ticket, model)

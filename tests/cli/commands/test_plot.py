@@ -27,6 +27,19 @@ def test_figures_of_a_ticket_are_written(find: Cli, cli: Cli, tmp_path: Path) ->
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_link_ticket_of_another_split_and_a_round_are_drawn(find: Cli, cli: Cli, tmp_path: Path) -> None:
+    links, rounds = tmp_path / "links", tmp_path / "rounds-run"
+    assert find("--task", "link", "--split-seed", 3, "--quiet", "--out", links).code == 0
+    options = ("--method", "ugs", "--option", "round_epochs=2", "--split-seed", 3, "--quiet", "--out", rounds)
+    assert find(*options).code == 0
+    for place in (links, rounds / "rounds" / "01.safetensors"):
+        for name in ("graph", "effects"):
+            drawn = cli("plot", name, place, "--out", tmp_path / "fig.svg")
+            assert drawn.code == 0, drawn.err
+    other = cli("plot", "graph", links, "--dataset", "digits", "--out", tmp_path / "fig.svg")
+    assert (other.code, "pass that one as --dataset" in other.err) == (2, True), other.err
+
+
 def test_what_cannot_be_drawn_is_one_line(cli: Cli, store: Path, tmp_path: Path) -> None:
     make_store(store, study(1)[:1])
     for arguments, told in (

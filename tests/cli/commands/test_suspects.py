@@ -51,6 +51,16 @@ def test_every_edge_is_in_the_csv_and_the_clean_graph_lacks_the_worst(
     assert [row["source"] for row in found["worst"]] == [int(row["source"]) for row in rows[:10]]
 
 
+def test_an_attack_keeps_self_loops(cli: Cli, tmp_path: Path) -> None:
+    before, after = tmp_path / "before.npz", tmp_path / "after.npz"
+    index = np.array([(i, (i + 1) % 30) for i in range(30)] + [(2, 2), (7, 7)]).T
+    np.savez(before, edge_index=index, x=np.eye(30, 4, dtype=np.float32), y=np.arange(30) % 2)
+    assert cli("attack", "--dataset", before, "--out", after, *ATTACK).code == 0
+    with np.load(after) as written:
+        source, target = written["edge_index"]
+    assert sorted(source[source == target]) == [2, 7]
+
+
 def test_a_robust_ticket_removes_suspects_and_is_asked_what_it_keeps(
     cli: Cli, poisoned: Path, tmp_path: Path
 ) -> None:

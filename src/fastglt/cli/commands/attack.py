@@ -24,7 +24,12 @@ def attack(
     out: Annotated[Path, typer.Option(help="The poisoned graph: a .npz file that --dataset reads.")],
     steps: Annotated[int, typer.Option(help="Of gradient ascent.")] = 125,
     fresh: Annotated[int, typer.Option(help="Steps after which the block takes no new pairs.")] = 100,
-    block: Annotated[int, typer.Option(help="Pairs that are looked at at a time; memory grows with it.")] = 250_000,
+    block: Annotated[
+        int,
+        typer.Option(
+            help="Pairs that are looked at at a time, twice as many as are changed at least; memory grows with it."
+        ),
+    ] = 250_000,
     width: Annotated[int, typer.Option(help="Hidden units of the GCN that is attacked.")] = 64,
     epochs: Annotated[int, typer.Option(help="That it is trained for.")] = 200,
     seed: Annotated[int, typer.Option(help="Random seed (network, pairs).")] = 0,
@@ -76,13 +81,15 @@ def attack(
 
 
 def _write(path: Path, tensors: dict[str, Any], edges: Any) -> None:
-    """The dataset with other edges."""
+    """The dataset with other edges; its self-loops stay."""
     import torch
 
     from fastglt.data.npz_writer import npz_bytes
     from fastglt.system.storage import write_atomically
 
-    both = torch.cat([edges, edges.flip(0)], dim=1)
+    before = tensors["edge_index"]
+    loops = before[:, before[0] == before[1]]
+    both = torch.cat([edges, edges.flip(0), loops], dim=1)
     write_atomically(path, npz_bytes({**tensors, "edge_index": both}))
 
 

@@ -8,7 +8,7 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.gather import gather
-from fastglt.cli.shared.tickets import OwnGraph, open_ticket, task_of
+from fastglt.cli.shared.tickets import OwnGraph, open_ticket
 from fastglt.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,13 +41,14 @@ def show(
     facts = _facts(found, path)
     if cost or analysis:
         from fastglt.cli.shared import show_more
+        from fastglt.runs.own_graph import classes_seen, task_and_hidden
 
         dataset = graph.load(path)
-        task = task_of(found, dataset)
+        task, hidden = task_and_hidden(found, dataset)
         if cost:
             facts["cost"] = show_more.cost_facts(found, path, task)
         if analysis:
-            facts["analysis"] = show_more.analysis_facts(found, task, dataset.tensors.get("y"))
+            facts["analysis"] = show_more.analysis_facts(found, task, classes_seen(dataset, task, hidden))
     if json_output:
         from fastglt.cli.shared.facts import as_document
 

@@ -117,6 +117,7 @@ def _loaded(graph: OwnGraph, ticket: Path | None) -> "tuple[Dataset, Task, Ticke
     if ticket is not None:
         found, file = open_ticket(ticket)
         refuse_users_model(found, "fastglt.rank_edges(data, ticket=ticket, model=model)")
+        found.require_nothing_hidden("asked for suspects")
         dataset = graph.load(file)
         return dataset, task_of(found, dataset), found, graph.place(file)[0]
     if graph.dataset is None:

@@ -15,7 +15,6 @@ from fastglt.cli.shared.tickets import (
     warnings_told,
 )
 from fastglt.cli.shared.updating import on_new_graph, task_for
-from fastglt.errors import InputError
 
 if TYPE_CHECKING:
     from fastglt.data.base import Names
@@ -48,9 +47,7 @@ def compiled(
 
     ticket, file = open_ticket(path)
     refuse_users_model(ticket, "fastglt.compile_ticket(ticket, data, model)")
-    if ticket.config.get("inductive") is not None:
-        rule = "a ticket that is compiled must have seen its whole graph (got one from which nodes were hidden)"
-        raise InputError(f"{rule}; find one without --inductive")
+    ticket.require_nothing_hidden("compiled")
     dataset = graph.load(file)
     with warnings_told(path):
         if other_graph and task_for(ticket, dataset).graph.num_edges != ticket.masks.edges.size:

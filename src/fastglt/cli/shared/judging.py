@@ -12,7 +12,6 @@ from fastglt.cli.shared.tickets import (
     refuse_users_model,
     run_settings,
     same_split,
-    task_and_hidden,
     warnings_told,
 )
 from fastglt.errors import InputError
@@ -100,6 +99,8 @@ class Loader:
         return Judged(file=file, dataset=name, contest=contest, same_split=same_split(path, file, task))
 
     def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task, Inductive | None]":
+        from fastglt.runs.own_graph import task_and_hidden
+
         recorded = run_settings(file)
         key = (recorded.get("dataset"), recorded.get("split_seed"))
         if key not in self.known or self.known[key][1].graph.fingerprint != ticket.graph_fingerprint:

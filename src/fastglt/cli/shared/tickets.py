@@ -11,19 +11,16 @@ import typer
 
 from fastglt.cli.shared import arguments
 from fastglt.cli.shared.completion import complete, datasets
-from fastglt.errors import InputError, MachineError
-from fastglt.system import digests, plain_json
-from fastglt.system.storage import disk_errors, read_bytes
+from fastglt.errors import InputError
+from fastglt.system.storage import disk_errors
 from fastglt.system.terminal import warn
 
 if TYPE_CHECKING:
     from fastglt.data import Dataset
     from fastglt.data.origin import Origin
     from fastglt.tasks import Task
-    from fastglt.tasks.inductive import Inductive
     from fastglt.tickets.ticket import Ticket
 
-_MOST = 1 << 24  # bytes of a run.json
 OwnSplitSeed = Annotated[
     int | None,
     typer.Option("--split-seed", help="Seed of the random split, if the data has none (default: as in run.json)."),
@@ -48,34 +45,9 @@ def refuse_users_model(ticket: "Ticket", instead: str) -> None:
 
 def run_settings(file: Path) -> dict[str, Any]:
     """The settings of the run that left a ticket; nothing where no run.json tells."""
-    return _run(file)[0]
+    from fastglt.runs.own_graph import run_of
 
-
-def _run(file: Path) -> "tuple[dict[str, Any], Origin | None]":
-    """What run.json tells: the run's settings, and the files of its graph where it came from files."""
-    from fastglt.data.origin import Origin
-
-    folder = file.resolve().parent
-    record = (folder.parent if folder.name == "rounds" else folder) / "run.json"
-    settings: dict[str, Any] = {}
-    origin = None
-    try:
-        if not record.exists():
-            return {}, None
-        if not record.is_file():
-            raise IsADirectoryError(record)
-        content = read_bytes(record, most=_MOST)
-        begun = plain_json.loads(content)
-        settings = begun["settings"]
-        fits = isinstance(settings.get("dataset", ""), str) and isinstance(settings.get("split_seed", 0), int)
-        fits = fits and digests.is_as_recorded(record, content) is not False
-        if "graph_from" in begun:
-            origin = Origin.read(begun["graph_from"], record.parent)
-    except (OSError, MachineError, ValueError, KeyError, TypeError, AttributeError):
-        fits = False
-    if not fits:
-        raise InputError(f"'{record}' cannot be read; pass --dataset, with the ticket in another folder") from None
-    return settings, origin
+    return run_of(file)[0]
 
 
 def same_split(path: Path, file: Path, task: "Task") -> bool | None:
@@ -96,8 +68,9 @@ def tell_of_other_split(path: Path | str) -> None:
 def names_graph(file: Path) -> bool:
     """Whether the run that left a ticket tells which graph to load: by its name, or by where its files are."""
     from fastglt.data.named import known_name
+    from fastglt.runs.own_graph import run_of
 
-    settings, origin = _run(file)
+    settings, origin = run_of(file)
     if origin is None:
         name = str(settings.get("dataset"))
         return known_name(name) is not None or known_name(name.partition(":")[0]) is not None
@@ -109,7 +82,9 @@ def names_graph(file: Path) -> bool:
 
 def origin_of(file: Path) -> "Origin | None":
     """The files of the graph that a ticket was found on, if its run has recorded them."""
-    return _run(file)[1]
+    from fastglt.runs.own_graph import run_of
+
+    return run_of(file)[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,37 +152,6 @@ def task_of(ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False) 
 
     Of a ticket from which nodes were hidden it is the part that the ticket has seen.
     """
+    from fastglt.runs.own_graph import task_and_hidden
+
     return task_and_hidden(ticket, dataset, other_graph=other_graph)[0]
-
-
-def task_and_hidden(
-    ticket: "Ticket", dataset: "Dataset", *, other_graph: bool = False, device: str = "cpu"
-) -> "tuple[Task, Inductive | None]":
-    """`task_of`, and the nodes that were hidden from the ticket; None if none were."""
-    task, hidden = _read_task(ticket, dataset, dataset.direction, device)
-    if dataset.directed and task.graph.fingerprint != ticket.graph_fingerprint:
-        # Older tickets have taken a graph for undirected whose edges all go both ways, whatever was said.
-        older = _read_task(ticket, dataset, {}, device)
-        task, hidden = older if older[0].graph.fingerprint == ticket.graph_fingerprint else (task, hidden)
-    if task.graph.fingerprint != ticket.graph_fingerprint and not other_graph:
-        raise InputError(
-            f"the ticket was found on another graph (got '{dataset.name}'); pass that one as --dataset, "
-            "with --directed if it was directed; to a graph that has changed since, fastglt update takes it"
-        )
-    ticket.check(task, other_graph=other_graph)
-    return task, hidden
-
-
-def _read_task(
-    ticket: "Ticket", dataset: "Dataset", direction: dict[str, bool], device: str
-) -> "tuple[Task, Inductive | None]":
-    """The ticket's task, or the part of it that the ticket has seen; then with the nodes that were hidden."""
-    from fastglt.tasks.inductive import hide
-
-    told = {**direction, **ticket.task_options}
-    task = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"], **told).to(device)
-    said = ticket.config.get("inductive")
-    if said is None:
-        return task, None
-    hidden = hide(task, said["share"], seed=said["split_seed"])
-    return hidden.seen, hidden
