@@ -7,6 +7,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypedDict
 
+from fastglt.data import load
+from fastglt.data.loading import intended_task
+from fastglt.errors import InputError
 from fastglt.methods import Targets
 from fastglt.methods.base import WEIGHTS
 from fastglt.methods.settings.defaults import SomeBudget
@@ -20,6 +23,7 @@ from fastglt.runs.plan import Run, plan
 from fastglt.runs.series import Series, runs_at_a_time, tell_on_stderr
 from fastglt.runs.store import default_path
 from fastglt.system.storage import as_file_name
+from fastglt.tasks import lookup
 
 Place = Path | str
 
@@ -131,6 +135,19 @@ class Study:
         What is not finished is executed. `plain_twins`: of taught tickets' opponents the plain dense network alone.
         """
         return self.series.run(*self._asked(trials, seeds, split_seeds), plain_twins=plain_twins)
+
+    def require_test_nodes(self, rule: str, remedy: str) -> None:
+        """Refuse data without anything to test on, before anything is trained."""
+        root = None if self.data_root is None else Path(self.data_root)
+        found = load(str(self.dataset), root=root, split_seed=self.split_seed, directed=self.directed)
+        task = self.task or intended_task(str(self.dataset))
+        if task is not None and lookup(task).of_pairs:  # a random split of edges has some to test on
+            given = "val_pos_edge_index" in found.tensors
+            tested = not given or bool(found.tensors["test_pos_edge_index"].numel())
+        else:
+            tested = bool(found.tensors["test_mask"].any())
+        if not tested:
+            raise InputError(f"{rule} (got none); {remedy}")
 
     def plan(self, trials: Iterable[tuple[str, Targets]], seeds: Iterable[int]) -> list[Run]:
         """What `run` would execute or find."""

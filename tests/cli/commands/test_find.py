@@ -360,6 +360,19 @@ class TestPreference:
         assert plan["folder"] == str(_default_folder(experiment.prepare()))
         assert plan["epochs"] == 5 * 6
 
+    def test_a_graph_without_test_nodes_is_refused_before_anything_is_trained(
+        self, cli: Cli, tmp_path: Path
+    ) -> None:
+        graph = tmp_path / "graph.npz"
+        index = np.array([(i, (i + 1) % 30) for i in range(30)]).T
+        masks = {"train_mask": np.arange(30) < 15, "val_mask": np.arange(30) >= 15, "test_mask": np.zeros(30, bool)}
+        x, y = np.eye(30, 4, dtype=np.float32), np.arange(30) % 2
+        np.savez(graph, edge_index=index, x=x, y=y, **masks)
+        for more in ((), ("--dry-run",)):
+            done = cli("find", "--dataset", graph, "--prefer", "small", *SHORT, "--json", *more)
+            assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+            assert "--prefer needs test nodes to prove its choice on (got none)" in done.err
+
     def test_an_unknown_one_is_told(self, find: Cli) -> None:
         done = find("--prefer", "tiny")
         assert done.code == 2

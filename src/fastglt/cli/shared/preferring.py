@@ -40,10 +40,13 @@ def choose(
     """Walk along the preference's ladder, with a few seeds from the given one on."""
     from fastglt.cli.shared.series import teller
     from fastglt.studies.prefer import prefer
+    from fastglt.studies.shared import Study
 
     given = setup.as_arguments
     for name in ("structure", "distill", "inductive"):
         given.pop(name, None)
+    rule = "--prefer needs test nodes to prove its choice on"
+    Study(command="prefer", methods="forest", **given).require_test_nodes(rule, "find a ticket without --prefer")
     return prefer(
         preference,
         given.pop("dataset"),

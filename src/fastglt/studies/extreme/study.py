@@ -4,12 +4,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any, Unpack
 
-from fastglt.data import load
-from fastglt.data.loading import intended_task
-from fastglt.errors import InputError, require
+from fastglt.errors import require
 from fastglt.methods import Targets
 from fastglt.report.wording import duration
 from fastglt.runs.forecast import DryRun, Forecast
@@ -20,7 +17,6 @@ from fastglt.studies.extreme.result import ExtremeResult
 from fastglt.studies.extreme.walks import Walk
 from fastglt.studies.lists import Numbers, as_text, read_names, read_seeds
 from fastglt.studies.shared import Place, Study, StudySettings
-from fastglt.tasks import lookup
 
 
 def extreme(
@@ -96,7 +92,8 @@ def _hunt(
     hunt = Hunt(questions, rules, measure)
     about = {"dataset": str(study.dataset), "model": study.model_name, "out": str(study.series.out)}
     if rules.fresh_seeds:
-        _require_test_nodes(study)
+        rule = "an extreme sparsity needs test nodes to be confirmed on"
+        study.require_test_nodes(rule, "--fresh-seeds none leaves it unconfirmed")
     answers = hunt.run(start)
     return ExtremeResult(about=about, hunt=hunt, answers=answers, failures=failures, warnings=warnings)
 
@@ -120,20 +117,6 @@ def walk_of(graph: Numbers | None, weight: Numbers | None) -> Callable[[], Walk[
     if weights is None:
         weights = Levels.read("weight_sparsity", "bisect" if edges.fixed else "0")
     return plan_walk(edges, weights)
-
-
-def _require_test_nodes(study: Study) -> None:
-    root = None if study.data_root is None else Path(study.data_root)
-    found = load(str(study.dataset), root=root, split_seed=study.split_seed, directed=study.directed)
-    task = study.task or intended_task(str(study.dataset))
-    if task is not None and lookup(task).of_pairs:  # a random split of edges has some to test on
-        given = "val_pos_edge_index" in found.tensors
-        tested = not given or bool(found.tensors["test_pos_edge_index"].numel())
-    else:
-        tested = bool(found.tensors["test_mask"].any())
-    if not tested:
-        rule = "an extreme sparsity needs test nodes to be confirmed on (got none)"
-        raise InputError(f"{rule}; --fresh-seeds none leaves it unconfirmed")
 
 
 def _rules(seeds: list[int], fresh: Iterable[int] | str | None, margin: float, level: float) -> Rules:
