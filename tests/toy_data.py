@@ -1,7 +1,9 @@
 """A small PyG `Data`, users' models of several kinds, and a quick search, for the tests of whole runs."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -32,6 +34,15 @@ def toy_data(*, loops: bool = False, directed: bool = False, **extra: Any) -> Da
         test_mask=nodes >= 21,
         **extra,
     )
+
+
+def toy_file(path: Path, **changes: Tensor) -> Path:
+    """The toy data as a .npz file without a split, in a folder that is made; some of its arrays others."""
+    data = toy_data()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {"edge_index": data.edge_index, "x": data.x, "y": data.y, **changes}
+    np.savez(path, **{name: value.numpy() for name, value in arrays.items()})
+    return path
 
 
 def per_edge(*width: int, seed: int = 5) -> Tensor:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,3 +63,20 @@ def find(cli: Cli) -> Cli:
         return cli("find", "--dataset", TINY, *SHORT, *arguments)
 
     return run
+
+
+@pytest.fixture
+def weighted(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A finished search of a network that reads edge weights, on A/w.npz; B/w.npz has other weights."""
+    from fastglt.models import BACKBONES
+    from tests.toy_data import per_edge, toy_file
+
+    place, known = "torch_geometric.nn.models:GCN", set(BACKBONES)
+    monkeypatch.chdir(tmp_path)
+    for folder, weight in (("A", per_edge()), ("B", 0.01 * per_edge(seed=6))):
+        toy_file(tmp_path / folder / "w.npz", edge_weight=weight)
+    found = cli("find", "--dataset", "A/w.npz", "--model", place, *SHORT, "--quiet", "--out", "found")
+    assert found.code == 0, found.err
+    yield tmp_path / "found"
+    for name in set(BACKBONES) - known:
+        del BACKBONES[name]

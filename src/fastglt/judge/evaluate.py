@@ -24,7 +24,7 @@ from fastglt.system.modes import ordinary_mode
 from fastglt.system.seeds import derive, own_random_state, set_random_state
 from fastglt.tasks import Task
 from fastglt.tasks.inductive import Inductive
-from fastglt.tickets.networks import check_fits, fresh_start, restore_start
+from fastglt.tickets.networks import check_fits, edge_values, fresh_start, restore_start
 from fastglt.tickets.new_nodes import NEW, NEW_KEPT, check_network
 from fastglt.tickets.phases import (
     DENSE,
@@ -173,6 +173,7 @@ class Contest:
         shape = {key: value for key, value in identity["model"].items() if key != "seed"}  # Θ0 has a digest
         return {
             **self.task.digests,
+            **edge_values(start, self.task),
             "metric": self.task.metric,
             **({"task_options": self.task.options} if self.task.options else {}),
             **identity,

@@ -7,6 +7,7 @@ from fastglt.judge.evaluate import Contest
 from fastglt.judge.rounds import Ledger
 from fastglt.runs.store import Entry, Store, key_of
 from fastglt.system.container import nan_as_null
+from fastglt.tickets.networks import edge_values
 from fastglt.tickets.phases import DENSE, DISTILLED, PhaseResult
 
 
@@ -33,7 +34,8 @@ class StoredTrainings(Ledger):
     def trust(self, contest: Contest, run: Mapping[str, Any]) -> None:
         """Take over what the ticket's own run has trained, if its settings say that it would come out the same."""
         ticket = contest.ticket
-        same = {**contest.task.digests, **self._machine, "seed": ticket.seed}
+        values = {"edge_values": None, **edge_values(contest.network, contest.task)}
+        same = {**contest.task.digests, **values, **self._machine, "seed": ticket.seed}
         if contest.fresh_init or any(run.get(name) != value for name, value in same.items()):
             return
         for side in contest.sides:

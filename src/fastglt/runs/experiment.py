@@ -25,7 +25,7 @@ from fastglt.tasks import NodeTask, Task, check_metric, kind_of, known_metric, l
 from fastglt.tasks.inductive import Inductive, hide
 from fastglt.tasks.options import check_options as check_task_options
 from fastglt.tickets.find import Found, check_targets, find, scores_on_new
-from fastglt.tickets.networks import named_network
+from fastglt.tickets.networks import edge_values, named_network
 from fastglt.tickets.new_nodes import NewNodes, check_network
 from fastglt.tickets.phases import (
     DENSE,
@@ -201,18 +201,12 @@ class Prepared:
             **self.task.digests,
             **self._task_settings,
             **self.network.identity,
-            **self._edge_values,
+            **edge_values(self.network, self.task),
             **({} if self.inductive is None else {"inductive": self.inductive.settings}),
             "seed": chosen.seed,
             "split_seed": chosen.split_seed,
             **machine_settings(chosen.threads, chosen.device),
         }
-
-    @property
-    def _edge_values(self) -> dict[str, Any]:
-        """A digest of the edge weights, where the network reads them."""
-        digest = self.task.graph.values_fingerprint if self.network.reads_edge_values else None
-        return {} if digest is None else {"edge_values": digest}
 
     @property
     def _task_settings(self) -> dict[str, Any]:

@@ -61,6 +61,12 @@ def check_fits(network: Network, task: Task, *, soft_edges: bool) -> None:
     network.check_fits(task.x, task.graph, task.num_outputs, soft_edges=soft_edges)
 
 
+def edge_values(network: Network, task: Task) -> dict[str, str]:
+    """A digest of the edge weights, where there are some and the network reads them, for what tells runs apart."""
+    digest = task.graph.values_fingerprint if network.reads_edge_values else None
+    return {} if digest is None else {"edge_values": digest}
+
+
 class UnusedWeightsWarning(UserWarning):
     """The data has edge weights, and the model takes none."""
 

@@ -63,3 +63,11 @@ def test_a_split_seed_of_0_is_not_the_tickets(cli: Cli, find: Cli, tmp_path: Pat
         out = tmp_path / f"moved-{kept}"
         assert cli("transfer", tmp_path / "found", *given, *SHORT, "--quiet", "--out", out).code == 0
         assert json.loads((out / "run.json").read_text())["settings"]["split_seed"] == kept
+
+
+def test_a_graph_with_other_edge_weights_is_another_transfer(cli: Cli, weighted: Path) -> None:
+    command = ("transfer", weighted, "--seed", "1", *SHORT, "--quiet", "--json")
+    one, other = (cli(*command, "--dataset", f"{folder}/w.npz").document for folder in "AB")
+    assert one["ticket"] != other["ticket"]
+    alone = cli(*command, "--dataset", "B/w.npz", "--out", "alone", "--store", "alone.sqlite").document
+    assert {**alone, "ticket": other["ticket"]} == other

@@ -162,6 +162,14 @@ def test_nodes_stay_in_the_part_of_the_split_they_were_in(cli: Cli, tmp_path: Pa
     assert "own.npz: labels or split are not the search's, which may have been trained on what are test" in told.err
 
 
+def test_a_graph_with_other_edge_weights_is_another_update(cli: Cli, weighted: Path) -> None:
+    command = ("update", weighted, "--threads", "1", "--quiet", "--json", "--to")
+    one, other = (cli(*command, f"{folder}/w.npz").document for folder in "AB")
+    assert one["folder"] != other["folder"]
+    assert one["update"]["val_before_refining"] == one["update"]["search_val"], "on its own graph"
+    assert cli(*command, "A/w.npz").document == one
+
+
 BAD = [
     ("nodes", "id,a,b\nn3,1,2\n", r"line 2: a new node must have an id of its own (got 'n3' again)"),
     ("nodes", "id,a\nn50,1\n", r"must have the graph's 2 features, in their order (got 1 columns"),

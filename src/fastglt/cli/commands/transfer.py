@@ -171,6 +171,7 @@ class _Move:
     def folder(self, facts: dict[str, Any], out: Path | None, origin: "Origin | None") -> "RunFolder":
         """The new ticket's folder; whatever does not fit is told before anything is written."""
         from fastglt.runs.run_folder import RunFolder, settings_digest
+        from fastglt.tickets.networks import edge_values
         from fastglt.tickets.ticket import masks_hash
         from fastglt.tickets.transfer import Fit
 
@@ -180,6 +181,7 @@ class _Move:
             **facts,
             **self.task.digests,
             **self.network.identity,
+            **edge_values(self.network, self.task),
             "method": "transfer",
             "from": {"initial": source.initial_hash, "method": source.config["method"], "seed": source.seed},
             "masks": masks_hash(source.masks),

@@ -119,8 +119,7 @@ def update(
     settings = {
         "dataset": after.name,
         "split_seed": graph.split_seed_of(file),
-        **change.after.digests,
-        **_identity(found),
+        **_digests(found, change),
         "method": "update",
         "from": {"ticket": _digest(file), "nodes": _nodes_digest(change)},
         "epochs": epochs,
@@ -240,10 +239,12 @@ def _metrics(made: "Ticket", settings: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _identity(ticket: "Ticket") -> dict[str, Any]:
-    from fastglt.tickets.networks import network_of
+def _digests(ticket: "Ticket", change: "Change") -> dict[str, Any]:
+    """What the new graph is, and the network that goes on there."""
+    from fastglt.tickets.networks import edge_values, network_of
 
-    return network_of(ticket, None)[0].identity
+    network, _ = network_of(ticket, None)
+    return {**change.after.digests, **network.identity, **edge_values(network, change.after)}
 
 
 def _digest(file: Path) -> str:

@@ -1,5 +1,6 @@
 """Tickets from the command line before the judge: opened with their tasks, trained, and told of."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -80,12 +81,12 @@ class Judged:
 
 @dataclass
 class Loader:
-    """Opens tickets with their tasks; tickets on one graph and split share the task."""
+    """Opens tickets with their tasks; tickets whose graph, split and task are equal share it."""
 
     graph: OwnGraph
     device: str = field(kw_only=True)
     fresh_init: bool = field(kw_only=True)
-    known: "dict[tuple[Any, Any], tuple[str, Task, Inductive | None]]" = field(default_factory=dict, init=False)
+    known: "dict[tuple[Any, ...], tuple[str, Task, Inductive | None]]" = field(default_factory=dict, init=False)
 
     def open(self, path: Path) -> Judged:
         """A ticket, checked as far as it can be before anything is trained."""
@@ -101,10 +102,11 @@ class Loader:
     def _task(self, ticket: "Ticket", file: Path) -> "tuple[str, Task, Inductive | None]":
         from fastglt.runs.own_graph import task_and_hidden
 
-        recorded = run_settings(file)
-        key = (recorded.get("dataset"), recorded.get("split_seed"))
+        place = (*self.graph.place(file), self.graph.split_seed_of(file))
+        said = [ticket.task_options, ticket.config["metric"], ticket.config.get("inductive")]
+        key = (*place, ticket.task, json.dumps(said, sort_keys=True))
         if key not in self.known or self.known[key][1].graph.fingerprint != ticket.graph_fingerprint:
-            found = self.graph.load(file)
+            found = self.graph.load_at(*place)
             self.known[key] = (found.name, *task_and_hidden(ticket, found, device=self.device))
         return self.known[key]
 

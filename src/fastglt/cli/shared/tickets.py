@@ -106,10 +106,13 @@ class OwnGraph:
 
     def load(self, file: Path) -> "Dataset":
         """The dataset that was named for a ticket or, without a name, that the ticket's run was made on."""
+        return self.load_at(*self.place(file), self.split_seed_of(file))
+
+    def load_at(self, name: str, directed: bool, split_seed: int) -> "Dataset":
+        """The dataset at a place."""
         from fastglt.data import load
 
-        name, directed = self.place(file)
-        return load(name, root=self.data_root, split_seed=self.split_seed_of(file), directed=directed)
+        return load(name, root=self.data_root, split_seed=split_seed, directed=directed)
 
     def place(self, file: Path) -> tuple[str, bool]:
         """What is loaded, and whether as a directed graph."""
