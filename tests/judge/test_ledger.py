@@ -18,11 +18,11 @@ ABOUT: dict[str, Any] = {"ticket": "t", "dataset": "toy", "model": "pyg", "metho
 
 def found_on(weight: torch.Tensor | None) -> tuple[Ticket, Contest]:
     """A ticket of one and the same network that reads edge weights, on the toy graph with some weights."""
-    model, extra = seeded(pyg.GCN, FEATURES, 8, 2, CLASSES, dropout=0.5), {}
+    model, data = seeded(pyg.GCN, FEATURES, 8, 2, CLASSES, dropout=0.5), toy_data()
     if weight is not None:
-        extra = {"edge_weight": weight}
-    ticket = quick_ticket(model, data=toy_data(**extra))
-    return ticket, Contest.prepare(ticket, model, NodeClassification.from_data(toy_data(**extra)))
+        data.edge_weight = weight
+    ticket = quick_ticket(model, data=data)
+    return ticket, Contest.prepare(ticket, model, NodeClassification.from_data(data))
 
 
 def ledger(store: Store) -> StoredTrainings:

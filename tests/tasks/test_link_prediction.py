@@ -193,6 +193,8 @@ class TestOptions:
         [
             ("link", {"depth": 3}, "task 'link' has no option 'depth'"),
             ("link", {"batch": 0}, "batch must be at least 1"),
+            ("link", {"batch": 1.5}, "batch must be a whole number"),
+            ("link", {"decoder_hidden": 2.5}, "decoder_hidden must be a whole number"),
             ("node-classification", {"batch": 3}, "has no option 'batch'; it takes none"),
         ],
     )

@@ -19,6 +19,7 @@ from fastglt.cli import main
 from fastglt.cli.shared.setup import Setup
 from fastglt.graphs.graph import Graph
 from fastglt.methods import Method, Targets, make
+from fastglt.methods.settings import budget_for
 from fastglt.methods.settings.graphs import GRAPHS
 from fastglt.models import PyGNetwork
 from fastglt.tasks import NodeClassification
@@ -462,3 +463,16 @@ class TestDefaults:
         assert ticket.weights.keys() == other.weights.keys()
         assert all(torch.equal(value, other.weights[name]) for name, value in ticket.weights.items())
         assert dict(ticket.config) == dict(other.config)
+
+
+@pytest.mark.parametrize("how", [{}, {"inductive": 0.2}, {"task": "link"}], ids=["plain", "inductive", "link"])
+def test_a_graph_is_known_by_all_its_edges(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hidden nodes and edges that are to be predicted do not make it another graph."""
+    data = toy_data()
+    nodes = torch.arange(data.num_nodes)
+    data.train_mask = nodes < 9
+    data.val_mask = (nodes >= 9) & (nodes < 15)
+    monkeypatch.setitem(GRAPHS, Graph.from_data(data).fingerprint, "citeseer")
+    budget = {"oneshot_epochs": 1, "denoise_epochs": 4}
+    ticket = find_ticket("gat", data, hidden=8, budget=budget, isolated=False, **how)
+    assert ticket.config["budget"]["interval"] == budget_for("citeseer", "gat").interval == 3

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from fastglt import Budget, InputError, Ticket, evaluate, find_ticket, transfer_ticket
+from fastglt.methods.settings import budget_for
+from fastglt.methods.settings.graphs import GRAPHS
 from fastglt.tasks import NodeClassification
 from fastglt.training.loop import Training
 from tests.deploy.test_predictor import Convolution, data
@@ -30,6 +32,18 @@ def test_both_masks_go_to_other_initial_weights(ticket: Ticket) -> None:
     assert moved.scores["isolated_test"] == moved.scores["search_test"]
     verdict = evaluate(moved, None, data(), seeds=[5])
     assert verdict.ticket_scores == (moved.scores["isolated_test"],)
+
+
+def test_the_width_is_the_tickets(ticket: Ticket) -> None:
+    moved = transfer_ticket(ticket, "gcn", data(), seed=5, budget=BUDGET)
+    assert moved.model["hidden"] == 8
+    assert moved.masks == ticket.masks
+
+
+def test_the_budget_is_the_graphs_own(ticket: Ticket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GRAPHS, ticket.graph_fingerprint, "citeseer")
+    moved = transfer_ticket(ticket, "gat", data(), budget={"oneshot_epochs": 1, "denoise_epochs": 4})
+    assert moved.config["budget"]["interval"] == budget_for("citeseer", "gat").interval == 3
 
 
 def test_another_backbone_takes_the_edges_and_what_has_the_same_shape(ticket: Ticket) -> None:

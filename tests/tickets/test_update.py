@@ -173,6 +173,9 @@ def test_what_does_not_fit_is_refused(forest: Ticket) -> None:
         update_ticket(forest, toy_data(), toy_data().subgraph(torch.arange(20)))
     with pytest.raises(InputError, match=r"once at most \(got one twice\)"):
         update_ticket(forest, toy_data(), toy_data(), nodes_before=torch.zeros(NODES, dtype=torch.int64))
+    numbers: Any = list(range(NODES))
+    with pytest.raises(InputError, match=rf"nodes_before must be an int64 tensor of {NODES} nodes \(got list\)"):
+        update_ticket(forest, toy_data(), toy_data(), nodes_before=numbers)
     with pytest.raises(InputError, match=r"epochs must not be negative \(got -1\)"):
         update_ticket(forest, toy_data(), grown(), epochs=-1)
     with pytest.raises(InputError, match=r"decides on 60 edges \(got a graph with 66\)"):

@@ -1,10 +1,12 @@
 """Poison a graph's edges: what an attacker who knows features, graph and training labels could do."""
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from fastglt.attacks import Attack, attack_task_edges
 from fastglt.attacks.blocks import AttackSettings, Tell
 from fastglt.system.modes import ordinary_mode
+from fastglt.system.options import check_names
 from fastglt.tasks import make_task
 
 if TYPE_CHECKING:
@@ -26,5 +28,6 @@ def attack_edges(data: "Data", *, rate: float, progress: Tell | None = None, **s
         progress: Is called with what is being done.
         settings: Fields of `AttackSettings`: steps, fresh, block, width, epochs, lr, seed.
     """
+    check_names([field.name for field in fields(AttackSettings)], settings, "the attack")
     task = make_task("node-classification", data)
     return attack_task_edges(task, rate=rate, settings=AttackSettings(**settings), tell=progress)

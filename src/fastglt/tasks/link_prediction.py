@@ -68,7 +68,9 @@ class LinkPrediction(Task):
 
     def __post_init__(self) -> None:
         sizes = {name: getattr(self, name) for name in ("decoder_layers", "decoder_hidden", "batch")}
-        require("be at least 1", **{name: value for name, value in sizes.items() if value is not None})
+        given = {name: value for name, value in sizes.items() if value is not None}
+        require("be a whole number", **given)
+        require("be at least 1", **given)
 
     @classmethod
     def from_data(

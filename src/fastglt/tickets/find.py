@@ -136,7 +136,7 @@ def find_ticket(
     whole = make_task(task, data, metric=metric, directed=directed, options=task_options).to(device)
     unseen = None if inductive is None else hide(whole, inductive, seed=split_seed)
     prepared = whole if unseen is None else unseen.seen
-    soft_edges, dataset = graph_sparsity > 0, name_of(prepared.graph)
+    soft_edges, dataset = graph_sparsity > 0, published_name(whole, data)
     of_model: dict[str, Any] = {"options": model_options, "prunable": prunable}
     hidden, published = network_for(dataset, model if isinstance(model, str) else "", hidden=hidden)
     if published:
@@ -149,6 +149,14 @@ def find_ticket(
         shared: dict[str, Any] = {"seed": seed, "isolated": isolated, "inductive": unseen}
         found = find(network, prepared, chosen, dense=False, progress=after_epoch, **shared)
     return found.ticket.with_config(**({} if directed is None else {"directed": directed}))
+
+
+def published_name(task: Task, data: "Data") -> str:
+    """The name under which a task's graph has published settings: of all edges, also those to be predicted."""
+    graph = task.graph
+    if task.of_pairs:
+        graph = Graph.from_edge_index(data.edge_index, graph.num_nodes, directed=graph.directed)
+    return name_of(graph)
 
 
 def find(

@@ -12,11 +12,12 @@ from fastglt.masks import Mask, Masks
 from fastglt.methods.base import Budget, FixedMasks, Targets
 from fastglt.methods.settings import with_defaults
 from fastglt.methods.settings.defaults import SomeBudget
+from fastglt.methods.settings.networks import WIDTH
 from fastglt.models.base import Network
 from fastglt.report.bars import shown
 from fastglt.system.modes import ordinary_mode
 from fastglt.tasks import Task
-from fastglt.tickets.find import make_ticket
+from fastglt.tickets.find import make_ticket, published_name
 from fastglt.tickets.networks import as_network
 from fastglt.tickets.phases import Journal, Progress, train_fixed, train_teacher
 from fastglt.tickets.ticket import Ticket
@@ -67,7 +68,7 @@ def transfer_ticket(
     *,
     seed: int = 0,
     budget: SomeBudget = None,
-    hidden: int = 512,
+    hidden: int | None = None,
     model_options: Mapping[str, Any] | None = None,
     metric: str | None = None,
     directed: bool | None = None,
@@ -88,8 +89,8 @@ def transfer_ticket(
         model: The other model: a PyG model, a backbone, or a backbone's name.
         data: The other data, or the same.
         seed: Random seed (initial weights of a backbone that is named, dropout).
-        budget: A `Budget`, or what differs from the default: epochs, learning rate, weight decay.
-        hidden: Width of the hidden layer of a backbone that is named.
+        budget: A `Budget`, or what differs from the default, which is `find_ticket`'s on that data.
+        hidden: Width of the hidden layer of a backbone that is named (default: the ticket's).
         model_options: Other options of such a backbone.
         metric: How it is scored (default: as in the ticket's search).
         directed: Whether each direction of an edge counts on its own (default: if the data is directed).
@@ -99,11 +100,18 @@ def transfer_ticket(
     """
     metric, options = metric or ticket.config["metric"], ticket.task_options
     task = ticket.task.from_data(data, metric=metric, directed=directed, **options).to(device)
-    network = as_network(model, task, hidden=hidden, seed=seed, options=model_options, soft_edges=False)
-    chosen, _ = with_defaults(Transferred.name, "", "", budget=budget)  # no graph's own
+    width = width_for(ticket, hidden)
+    network = as_network(model, task, hidden=width, seed=seed, options=model_options, soft_edges=False)
+    names = (Transferred.name, published_name(task, data), network.spec["name"])
+    chosen, _ = with_defaults(*names, budget=budget)
     with shown(progress) as after_epoch:
         made = transfer(ticket, network, task, seed=seed, budget=chosen, progress=after_epoch)
     return made.with_config(**({} if directed is None else {"directed": directed}))
+
+
+def width_for(ticket: Ticket, hidden: int | None) -> int:
+    """How wide another network is: as was said, or as the ticket's, if that has a width."""
+    return int(ticket.model.get("hidden", WIDTH)) if hidden is None else hidden
 
 
 def transfer(

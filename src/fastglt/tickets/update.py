@@ -107,9 +107,14 @@ def update_ticket(
 
 def _in_front(nodes_before: Tensor | None, before: Task, after: Task) -> Tensor:
     """The numbers of before: as they were said, or the first ones."""
-    if nodes_before is not None:
-        return nodes_before.cpu()
     old, new = before.graph.num_nodes, after.graph.num_nodes
+    if isinstance(nodes_before, Tensor):
+        return nodes_before.cpu()
+    if nodes_before is not None:
+        raise InputError(
+            f"nodes_before must be an int64 tensor of {new} nodes (got {type(nodes_before).__name__}); "
+            "torch.tensor makes one"
+        )
     if new < old:
         rule = f"nodes_before must say which of the {old} nodes are left where some are gone"
         raise InputError(f"{rule} (got none, and {new} nodes)")

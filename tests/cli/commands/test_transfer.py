@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TINY, Cli
+from tests.toy_data import USER_MODELS, quick_ticket, seeded, toy_file
 
 SHORT = ("--oneshot-epochs", "2", "--denoise-epochs", "4", "--threads", "1", "--seeds", "0,1")
 
@@ -40,6 +41,35 @@ def test_a_graph_mask_under_another_backbone_is_judged_and_kept(cli: Cli, ticket
     assert cli("runs", "--command", "transfer", "--json").document == rows
     judged = cli("evaluate", tmp_path / "moved", "--seeds", "0,1", "--threads", "1", "--json")
     assert judged.document["ticket_scores"] == found["ticket_scores"]
+
+
+def test_the_metric_is_the_tickets(cli: Cli, find: Cli, tmp_path: Path) -> None:
+    assert find("--metric", "macro-f1", "--quiet", "--out", tmp_path / "found").code == 0
+    out = tmp_path / "moved"
+    moved = cli("transfer", tmp_path / "found", "--seed", "1", *SHORT, "--quiet", "--json", "--out", out)
+    assert moved.document["metric"] == "macro_f1"
+    settings = json.loads((out / "run.json").read_text())["settings"]
+    assert settings["metric"] == "macro_f1", "by accuracy it would be another run"
+
+
+def test_links_go_to_other_initial_weights_with_their_decoder(cli: Cli, find: Cli, tmp_path: Path) -> None:
+    assert find("--task", "link", "--metric", "roc-auc", "--quiet", "--out", tmp_path / "found").code == 0
+    out = tmp_path / "moved"
+    moved = cli("transfer", tmp_path / "found", "--seed", "3", *SHORT, "--quiet", "--json", "--out", out)
+    assert moved.code == 0, moved.err
+    assert moved.document["metric"] == "roc_auc"
+    matrices = ["encoder.layer1.weight", "encoder.layer2.weight", *(f"decoder.weights.{i}" for i in range(3))]
+    assert moved.document["taken"]["matrices"] == matrices
+
+
+def test_a_users_model_has_to_be_replaced_by_one_that_is_named(cli: Cli, tmp_path: Path) -> None:
+    quick_ticket(seeded(USER_MODELS["GCN"]), isolated=False).save(tmp_path / "ticket.safetensors")
+    command = ("transfer", tmp_path, "--dataset", toy_file(tmp_path / "g.npz"), *SHORT, "--out", tmp_path / "moved")
+    refused = cli(*command)
+    assert (refused.code, "--model must name the network that the masks go to" in refused.err) == (2, True)
+    moved = cli(*command, "--model", "gcn", "--hidden", "8", "--quiet", "--json")
+    assert moved.code == 0, moved.err
+    assert moved.document["taken"]["edges"] is True
 
 
 def test_weight_masks_go_to_another_graph(cli: Cli, ticket: Path, tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from fastglt.errors import InputError
@@ -36,3 +38,9 @@ def test_an_interval_that_nobody_gave_fits_into_a_short_budget() -> None:
 def test_a_budget_has_no_other_parts() -> None:
     with pytest.raises(InputError, match=r"unknown part of a budget \(got 'epochs'\)"):
         with_defaults("fastglt", "cora", "gcn", budget={"epochs": 4})
+
+
+def test_a_budget_is_no_number() -> None:
+    budget: Any = 3
+    with pytest.raises(InputError, match=r"budget must be a Budget, or name what differs .* \(got 3\); as in"):
+        with_defaults("fastglt", "cora", "gcn", budget=budget)

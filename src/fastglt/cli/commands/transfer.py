@@ -1,7 +1,7 @@
 """`fastglt transfer`: a ticket's masks on another network or another graph."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +12,14 @@ from fastglt.cli.shared.arguments import LONG, RUN, WHAT
 from fastglt.cli.shared.judging import Loader, Trials, judge, print_verdict
 from fastglt.cli.shared.options import given, model_options
 from fastglt.cli.shared.tickets import OwnGraph, OwnSplitSeed, open_ticket
-from fastglt.errors import require
+from fastglt.errors import InputError, require
 from fastglt.report.tables import say
 from fastglt.report.wording import counted
 from fastglt.studies.lists import read_seeds
 from fastglt.system.storage import as_file_name
 
 if TYPE_CHECKING:
+    from fastglt.data import Dataset
     from fastglt.data.origin import Origin
     from fastglt.methods import Budget
     from fastglt.models import Network
@@ -80,29 +81,31 @@ def transfer(
     """
     from fastglt.data.origin import Origin
     from fastglt.judge.verdict import check_rule
+    from fastglt.methods.settings import with_defaults
     from fastglt.report.bars import TimeLeft
     from fastglt.runs.experiment import machine_settings, use_machine
-    from fastglt.tasks import known_metric
     from fastglt.tickets.networks import as_network
+    from fastglt.tickets.transfer import Transferred, width_for
 
     check_rule(margin, level)
     require("not be negative", seed=seed)
     chosen = read_seeds(seeds)
     use_machine(threads)
     source, file = open_ticket(ticket)
+    named = _model_for(source, model)
     graph = OwnGraph(dataset=dataset, split_seed=split_seed, data_root=data_root, directed=directed)
     found = graph.load(file)
-    metric = known_metric(source.task, found.metric)
+    metric = source.config["metric"]
     told: dict[str, Any] = {**found.direction, **source.task_options}
     task = source.task.from_tensors(found.tensors, metric=metric, **told).to(device)
-    width = source.model.get("hidden", 512) if hidden is None else hidden
-    options = {**_own_options(source, model), **model_options(model or source.model["name"], model_option or [])}
-    network = as_network(model or source.model["name"], task, hidden=width, seed=seed, options=options)
+    options = {**_own_options(source, model), **model_options(named, model_option or [])}
+    network = as_network(named, task, hidden=width_for(source, hidden), seed=seed, options=options)
     epochs = {"oneshot_epochs": oneshot_epochs, "denoise_epochs": denoise_epochs}
-    budget = _budget(found.name, network.spec["name"], given({**epochs, "lr": lr, "weight_decay": weight_decay}))
+    said = given({**epochs, "lr": lr, "weight_decay": weight_decay})
+    budget, _ = with_defaults(Transferred.name, found.name, network.spec["name"], budget=said)
     machine = machine_settings(threads, device)
     graph = replace(graph, split_seed=graph.split_seed_of(file))
-    facts = {"dataset": found.name, "split_seed": graph.split_seed}
+    facts = {"dataset": found.name, "split_seed": graph.split_seed, **_other_metric(task, found)}
     name, is_directed = graph.place(file)
     origin = Origin.of(name, directed=is_directed)
     move = _Move(source=source, network=network, task=task, budget=budget, seed=seed)
@@ -140,22 +143,31 @@ def transfer(
     print_verdict(document, verdict)
 
 
+def _model_for(source: "Ticket", model: str | None) -> str:
+    """The model that was named, or the ticket's own."""
+    if model is None and source.is_of_users_model:
+        rule = "--model must name the network that the masks go to where the ticket's is a user's own"
+        raise InputError(f"{rule} (got none, and a ticket of {source.model['class']}); fastglt models lists some")
+    return str(source.model["name"]) if model is None else model
+
+
 def _own_options(source: "Ticket", model: str | None) -> dict[str, Any]:
     """The options of the ticket's own model, where no other is named."""
+    from fastglt.models.links import KEY
     from fastglt.models.options import SHAPE
 
-    if model is not None or source.is_of_users_model:
+    if model is not None:
         return {}
-    return {name: value for name, value in source.model.items() if name not in ("name", *SHAPE)}
+    return {name: value for name, value in source.model.items() if name not in ("name", KEY, *SHAPE)}
 
 
-def _budget(dataset: str, model: str, given_values: dict[str, Any]) -> "Budget":
-    """The paper's budget for the pair, but for what was said."""
-    from fastglt.methods import Budget
-    from fastglt.methods.settings import budget_for
+def _other_metric(task: "Task", dataset: "Dataset") -> dict[str, str]:
+    """The metric, where it is not the one that the dataset or else the task has by itself."""
+    from fastglt.tasks import known_metric
+    from fastglt.tasks.base import metric_of
 
-    values = {**asdict(budget_for(dataset, model)), **given_values}
-    return Budget(**{**values, "interval": min(values["interval"], values["denoise_epochs"])})
+    usual = metric_of(type(task), known_metric(type(task), dataset.metric)).name
+    return {} if task.metric == usual else {"metric": task.metric}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from numbers import Integral
 from typing import Any
 
-from fastglt.errors import unknown_name
+from fastglt.errors import InputError, unknown_name
 from fastglt.methods.base import Budget
 from fastglt.methods.settings.paper import budget_for
 from fastglt.methods.settings.published import options_for
@@ -28,6 +28,11 @@ def with_defaults(
     (600, 0.01, 0.5, 0.001)
     """
     dataset = dataset.lower()
+    if not isinstance(budget, Budget | Mapping | None):
+        raise InputError(
+            f"budget must be a Budget, or name what differs from the default (got {budget!r}); "
+            'as in {"denoise_epochs": 100}'
+        )
     given = asdict(budget) if isinstance(budget, Budget) else dict(budget or {})
     defaults = asdict(budget_for(dataset, model))
     for name in given:
