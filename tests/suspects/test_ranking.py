@@ -8,12 +8,14 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from fastglt import InputError
+from fastglt.graphs.features import Features
+from fastglt.graphs.graph import Graph
 from fastglt.suspects import rank_task_edges, ranking
 from fastglt.suspects.learning import learn
 from fastglt.suspects.opinions import likelihood, with_labels
 from fastglt.suspects.reasons import reasons
 from fastglt.tasks import NodeClassification
-from tests.helpers import toy_task
+from tests.helpers import both_ways, toy_task
 from tests.suspects.poisoned_task import poisoned
 
 Case = tuple[NodeClassification, npt.NDArray[np.bool_], ranking.EdgeRanking]
@@ -94,3 +96,30 @@ def test_training_nodes_have_their_labels() -> None:
 def test_bad_numbers_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         rank_task_edges(toy_task(), **wrong)
+
+
+def test_rounds_are_refused_where_somebody_elses_predictions_stand_for_them(case: Case) -> None:
+    task, _, _ = case
+    shares = torch.full((task.graph.num_nodes, 3), 1 / 3)
+    with pytest.raises(InputError, match=r"rounds must come without a ticket.*got 2 beside one"):
+        rank_task_edges(task, epochs=5, rounds=2, shares=shares)
+    with pytest.raises(InputError, match="rounds must be at least 1"):
+        rank_task_edges(task, epochs=5, rounds=0)
+
+
+def test_edges_that_are_all_alike_are_ranked_without_a_warning() -> None:
+    """Evidence that is the same of all edges has no deviation to be told in."""
+    nodes = torch.arange(6)
+    task = replace(
+        toy_task(),
+        graph=Graph.from_edge_index(both_ways([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]), num_nodes=6),
+        x=Features(torch.eye(6)),
+        y=nodes // 3,
+        train=nodes[::3],
+        val=nodes[1::3],
+        test=nodes[2::3],
+    )
+    for seed in range(3):
+        found = rank_task_edges(task, seed=seed, epochs=3)
+        assert bool(((found.suspicion >= 0) & (found.suspicion <= 1)).all())
+        assert max(map(abs, found.weights.values())) < 100

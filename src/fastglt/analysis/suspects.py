@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fastglt.errors import InputError
 from fastglt.suspects import EdgeRanking, rank_task_edges
-from fastglt.suspects.ranking import EPOCHS, ROUNDS, Tell
+from fastglt.suspects.ranking import EPOCHS, Tell, refuse_rounds
 from fastglt.system.modes import ordinary_mode
 from fastglt.tasks import Task, make_task
 from fastglt.tickets.networks import restore_trained
@@ -25,7 +25,7 @@ def rank_edges(
     model: nn.Module | str | None = None,
     seed: int = 0,
     epochs: int = EPOCHS,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     excess: bool | None = None,
     directed: bool | None = None,
     progress: Tell | None = None,
@@ -43,12 +43,14 @@ def rank_edges(
         model: The ticket's model, if it is your own.
         seed: Random seed (networks, pairs that stand for added edges).
         epochs: How long each network is trained.
-        rounds: How often edges are ranked; from the second round on by what is left of the graph.
+        rounds: How often edges are ranked; from the second round on by what is left of the graph (default: 2).
+            With a ticket there is one.
         excess: Whether it counts that labelled nodes have more edges than others (default: if at most a quarter of
             the nodes is labelled). It needs labelled nodes that were drawn without regard to their edges.
         directed: As of `find_ticket`.
         progress: Is called with what is being done.
     """
+    refuse_rounds(rounds, beside_ticket=ticket is not None)
     task = make_task("node-classification", data, directed=directed)
     shares = None if ticket is None else ticket_shares(ticket, task, model)
     return rank_task_edges(

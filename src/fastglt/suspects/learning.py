@@ -13,6 +13,8 @@ import numpy.typing as npt
 from fastglt.suspects.evidence import Numbers
 
 _TURNS = 4
+_ITERATIONS = 1000  # at most
+_NONE = 1e-12  # a deviation that is rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +32,11 @@ def learn(given: Mapping[str, Numbers], drawn: Mapping[str, Numbers], odds: Numb
 
     names = list(given)
     edges, others = (np.stack([evidence[name] for name in names], 1) for evidence in (given, drawn))
-    centre, scale = edges.mean(0), np.maximum(edges.std(0), 1e-12)
+    centre, scale = edges.mean(0), edges.std(0)
+    scale[scale < _NONE] = 1.0  # all edges are alike in this; by a scale of nothing pairs would lie anywhere
     edges, others = (edges - centre) / scale, (others - centre) / scale
     both, which = np.concatenate([edges, others]), np.repeat([0, 1], [len(edges), len(others)])
-    suspicion, model = _probability(odds), LogisticRegression(C=1.0)
+    suspicion, model = _probability(odds), LogisticRegression(C=1.0, max_iter=_ITERATIONS)
     for _ in range(_TURNS):
         real = np.maximum(1 - suspicion, 1e-6)
         counts = np.concatenate([real / real.sum(), np.full(len(others), 1 / len(others))]) * len(edges)

@@ -73,7 +73,7 @@ def rank_task_edges(
     *,
     seed: int = 0,
     epochs: int = EPOCHS,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     excess: bool | None = None,
     shares: Tensor | None = None,
     tell: Tell | None = None,
@@ -84,6 +84,8 @@ def rank_task_edges(
     suspicious edges are left out, networks are trained along the others, and edges are ranked by both opinions.
     With `shares`, somebody's class probabilities for all nodes, these stand for such networks.
     """
+    refuse_rounds(rounds, beside_ticket=shares is not None)
+    rounds = ROUNDS if rounds is None else rounds
     checked = _check(task, seed=seed, epochs=epochs, rounds=rounds)
     key = (checked.digest, seed, epochs, rounds, excess)
     if shares is None and key in _remembered:
@@ -102,6 +104,13 @@ def rank_task_edges(
     _remembered.clear()
     _remembered[key] = found
     return found
+
+
+def refuse_rounds(rounds: int | None, *, beside_ticket: bool) -> None:
+    """A ticket's predictions stand for the networks of all rounds but the first."""
+    if rounds is not None and beside_ticket:
+        rule = "rounds must come without a ticket, whose predictions stand for those of later rounds"
+        raise InputError(f"{rule} (got {rounds} beside one); leave one out")
 
 
 def _mean_opinion(task: NodeClassification, kept: Tensor, epochs: int, seed: int) -> Tensor:

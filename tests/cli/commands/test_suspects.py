@@ -88,6 +88,7 @@ def test_the_table_fits_a_terminal(cli: Cli, poisoned: Path) -> None:
     [
         (("suspects",), "a graph must be named"),
         (("suspects", "--dataset", TINY, "--count", "3", "--share", "0.1"), "say the same"),
+        (("suspects", "--ticket", "x", "--rounds", "9"), "--rounds must come without --ticket"),
         (("suspects", "--dataset", TINY, "--share", "5"), "share must lie in [0, 1]"),
         (("suspects", "--dataset", TINY, "--clean", "x.csv"), "--clean must end in .npz"),
         (("suspects", "--dataset", TINY, "--csv", "x.npz"), "--csv must end in .csv"),

@@ -58,7 +58,12 @@ def suspects(
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed (networks, pairs that stand for added edges).")] = 0,
     epochs: Annotated[int, typer.Option(help="Of each of the small networks that predict classes.")] = 100,
-    rounds: Annotated[int, typer.Option(help="How often edges are ranked, each time by what is left.")] = 2,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="How often edges are ranked, each time by what is left (default: 2; none with --ticket)."
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(help="0: all cores.")] = 0,
     quiet: arguments.Quiet = False,
     json_output: arguments.AsJson = False,
@@ -74,6 +79,9 @@ def suspects(
     from fastglt.suspects import rank_task_edges
 
     _check(csv, clean, count=count, share=share, rows=rows)
+    if ticket is not None and rounds is not None:
+        rule = "--rounds must come without --ticket, whose predictions stand for those of later rounds"
+        raise InputError(f"{rule} (got both); leave one out")
     use_machine(threads)
     dataset, task, found, name = _loaded(graph, ticket)
     with Notes(f"ranking {task.graph.num_edges:,} edges", quiet=quiet) as notes:
