@@ -199,7 +199,7 @@ def task_and_hidden(
 
 
 def _read_task(
-    ticket: "Ticket", dataset: "Dataset", direction: dict[str, bool], device: str
+    ticket: "Ticket", dataset: "Dataset", direction: dict[str, Any], device: str
 ) -> "tuple[Task, Inductive | None]":
     """The ticket's task, or the part of it that the ticket has seen; then with the nodes that were hidden."""
     from fastglt.tasks.inductive import hide
