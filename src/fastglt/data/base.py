@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ class Dataset:
     drawn: bool = False  # whether the split was drawn by its seed, as the source has none
 
     @property
-    def direction(self) -> dict[str, bool]:
+    def direction(self) -> dict[str, Any]:
         """What a task is told beside the tensors: a directed graph may have each of its edges both ways.
 
         >>> Dataset(name="mine", tensors={}, metric="accuracy", directed=True).direction

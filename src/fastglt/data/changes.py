@@ -284,7 +284,8 @@ def _read_pairs(
 def _line_of(path: Path, listed: int) -> int:
     """The line of a row, which blank lines may stand before."""
     with _file(path) as (_, rows):
-        return next(line for number, (line, _) in enumerate(rows) if number == listed)
+        lines: list[int] = [line for line, _ in rows]
+    return lines[listed]
 
 
 def _file(path: Path) -> Any:

@@ -73,7 +73,7 @@ def _digest(dataset: Dataset) -> str:
         for part in (value.crow_indices(), value.col_indices(), value.values()) if sparse else (value,):
             array = np.ascontiguousarray(part.numpy())
             digest.update(f" {name} {array.dtype} {value.shape} ".encode())
-            digest.update(memoryview(array).cast("B") if array.size else b"")
+            digest.update(array.tobytes())
     return digest.hexdigest()[:12]
 
 

@@ -114,7 +114,7 @@ class Experiment:
         options = {**seeded, **self.task_options}
         check_task_options(kind, options)
         mapped = dataset.compressed is not None and issubclass(kind, NodeTask)  # with edges as they were prepared
-        given = {**dataset.direction, **({"compressed": dataset.compressed} if mapped else {})}
+        given: dict[str, Any] = {**dataset.direction, **({"compressed": dataset.compressed} if mapped else {})}
         return kind.from_tensors(dataset.tensors, metric=metric, **given, **options).to(self.device)
 
     def prepare(self, like: "Prepared | None" = None) -> "Prepared":

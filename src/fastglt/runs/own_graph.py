@@ -69,7 +69,7 @@ def task_and_hidden(
 
 
 def _read_task(
-    ticket: Ticket, dataset: Dataset, direction: dict[str, bool], device: str
+    ticket: Ticket, dataset: Dataset, direction: dict[str, Any], device: str
 ) -> tuple[Task, Inductive | None]:
     told = {**direction, **ticket.task_options}
     whole = ticket.task.from_tensors(dataset.tensors, metric=ticket.config["metric"], **told).to(device)
