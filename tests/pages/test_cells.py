@@ -87,7 +87,7 @@ def test_seeds_of_the_split_are_runs_of_one_cell_whatever_follows_from_it() -> N
     for entries in ([link(0), link(1), link(1, seed=1)], [hidden(0), hidden(1), hidden(3)]):
         (cell,) = cells_of(rows(entries))
         assert (cell["n"], cell["label"]) == (3, "fastglt")
-    options = {"task_options": {"split_seed": 1, "decoding": "dot"}}
+    options: dict[str, Any] = {"task_options": {"split_seed": 1, "decoding": "dot"}}
     assert [cell["n"] for cell in cells_of(rows([link(0), link(1), link(1, **options)]))] == [2, 1]
     cells = cells_of(rows([hidden(0), hidden(1), hidden(0, 0.4), hidden(1, 0.4)]))
     assert [(cell["n"], cell["label"]) for cell in cells] == [
@@ -97,7 +97,7 @@ def test_seeds_of_the_split_are_runs_of_one_cell_whatever_follows_from_it() -> N
 
 
 def test_other_data_of_the_same_name_are_other_cells() -> None:
-    one, other = ({"labels_and_split": sign * 64} for sign in "de")
+    one, other = (dict[str, Any](labels_and_split=sign * 64) for sign in "de")
     entries = [
         ticket(seed, 0.8, graph=graph, **data) for data in (one, other) for seed in (0, 1) for graph in (0.2, 0.5)
     ]

@@ -1,6 +1,8 @@
 """What a ticket has seen of its graph: of tickets from which nodes were hidden, and of tickets for links."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,7 +36,13 @@ def test_a_ticket_is_loaded_and_drawn_with_the_data_it_was_found_on(hidden: Tick
 
 
 def test_a_ticket_for_links_is_drawn_without_what_is_held_back() -> None:
-    options = {"task": "link", "task_options": {"split_seed": 1}, "hidden": 6, "budget": QUICK, "isolated": False}
+    options: dict[str, Any] = {
+        "task": "link",
+        "task_options": {"split_seed": 1},
+        "hidden": 6,
+        "budget": QUICK,
+        "isolated": False,
+    }
     ticket = find_ticket("gcn", link_data(), graph_sparsity=0.3, weight_sparsity=0.5, **options)
     edges = ticket.masks.edges
     assert ticket.plot(link_data()).text.startswith(
@@ -44,12 +52,13 @@ def test_a_ticket_for_links_is_drawn_without_what_is_held_back() -> None:
 
 def test_what_needs_the_whole_graph_refuses_hidden_nodes(hidden: Ticket) -> None:
     def asked(use: str, data: Data) -> object:
-        return {
+        uses: dict[str, Callable[[], object]] = {
             "compiled": lambda: compile_ticket(hidden, data),
             "updated": lambda: update_ticket(hidden, data, data),
             "applied to data": lambda: hidden.prune(data),
             "asked for suspects": lambda: rank_edges(data, ticket=hidden),
-        }[use]()
+        }
+        return uses[use]()
 
     for use in ("compiled", "updated", "applied to data", "asked for suspects"):
         with pytest.raises(InputError, match=f"a ticket that is {use} must have seen its whole graph"):

@@ -365,7 +365,11 @@ class TestPreference:
     ) -> None:
         graph = tmp_path / "graph.npz"
         index = np.array([(i, (i + 1) % 30) for i in range(30)]).T
-        masks = {"train_mask": np.arange(30) < 15, "val_mask": np.arange(30) >= 15, "test_mask": np.zeros(30, bool)}
+        masks: dict[str, Any] = {
+            "train_mask": np.arange(30) < 15,
+            "val_mask": np.arange(30) >= 15,
+            "test_mask": np.zeros(30, bool),
+        }
         x, y = np.eye(30, 4, dtype=np.float32), np.arange(30) % 2
         np.savez(graph, edge_index=index, x=x, y=y, **masks)
         for more in ((), ("--dry-run",)):
