@@ -69,8 +69,8 @@ def _prepared(dataset: Dataset, folder: Path) -> str:
 def _digest(dataset: Dataset) -> str:
     digest = hashlib.sha256(repr((dataset.name, dataset.names, dataset.directed)).encode())
     for name, value in dataset.tensors.items():
-        sparse = value.layout.__str__() != "torch.strided"
-        for part in (value.crow_indices(), value.col_indices(), value.values()) if sparse else (value,):
+        csr = value.is_sparse_csr
+        for part in (value.crow_indices(), value.col_indices(), value.values()) if csr else (value,):
             array = np.ascontiguousarray(part.numpy())
             digest.update(f" {name} {array.dtype} {value.shape} ".encode())
             digest.update(array.tobytes())
