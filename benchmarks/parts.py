@@ -5,7 +5,8 @@
     python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option norm=renorm --arms 16/4:90 16/4x4:90
     python benchmarks/parts.py table
 
-An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so) and of epochs. Each search
+An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so; *exact*: all parts in every
+step, exactly) and of epochs. Each search
 is FastGLT's, to 20 % of the edges and half of the weights gone; the score is that of the network it leaves, on the
 whole graph, at its best validation epoch. Seconds are those of the processor for an epoch, the median; memory is
 the most that training takes beyond what the process had before it began, data and all. Each line of the file is one
@@ -21,7 +22,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-KEYS = ("dataset", "model", "option", "hidden", "lr", "parts", "per_step", "shares", "epochs", "seed")
+KEYS = ("dataset", "model", "option", "hidden", "lr", "parts", "per_step", "shares", "all_exact", "epochs", "seed")
 
 
 def search(job: dict[str, Any]) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def search(job: dict[str, Any]) -> dict[str, Any]:
     oneshot = max(1, job["epochs"] // 5)
     budget = {"oneshot_epochs": oneshot, "denoise_epochs": job["epochs"] - oneshot, "lr": job["lr"]}
     parts = {"parts": job["parts"], "parts_per_step": job["per_step"], "shares": job["shares"]}
+    parts |= {"exact": job["all_exact"]}
     given = dict(text.split("=") for text in job["option"])
     options = {name: int(value) if value.isdigit() else value for name, value in given.items()}
     experiment = build_experiment(
@@ -79,15 +81,16 @@ def search(job: dict[str, Any]) -> dict[str, Any]:
 
 def run(arguments: argparse.Namespace) -> None:
     """All searches that are not in the file yet."""
-    done = [{name: line[name] for name in KEYS} for line in lines(arguments.file)]
+    done = [{name: line.get(name, False) for name in KEYS} for line in lines(arguments.file)]
     for seed in range(arguments.seeds):
         for arm in arguments.arms:
             division, epochs = arm.split(":")
             parts, _, step = division.partition("/")
-            per_step, _, shares = step.partition("x")
+            exact = step == "exact"
+            per_step, _, shares = ("" if exact else step).partition("x")
             job = {name: getattr(arguments, name) for name in ("dataset", "model", "option", "hidden", "lr")}
             job |= {"parts": int(parts), "per_step": int(per_step or 1), "shares": int(shares or 1)}
-            job |= {"epochs": int(epochs), "seed": seed}
+            job |= {"all_exact": exact, "epochs": int(epochs), "seed": seed}
             if job in done:
                 continue
             command = [sys.executable, __file__, "one", json.dumps({**job, "root": arguments.data_root})]
@@ -111,14 +114,15 @@ def table(arguments: argparse.Namespace) -> None:
             line["parts"],
             line["per_step"],
             line["shares"],
+            line.get("all_exact", False),
             line["epochs"],
         )
         arms.setdefault(key, []).append(line)
-    for (dataset, model, parts, per_step, shares, epochs), found in sorted(arms.items()):
+    for (dataset, model, parts, per_step, shares, exact, epochs), found in sorted(arms.items()):
         tests = [100 * line["test"] for line in found]
         spread = stdev(tests) if len(tests) > 1 else float("nan")
         print(
-            f"{dataset} {model} parts {parts:3} / {per_step:2} in {shares:2} epochs {epochs:4}  "
+            f"{dataset} {model} parts {parts:3} / {'exact' if exact else per_step:2} in {shares:2} epochs {epochs:4}  "
             f"test {fmean(tests):.2f} ± {spread:.2f} "
             f"(n = {len(tests)}, standard error {spread / len(tests) ** 0.5:.2f})  "
             f"seconds {fmean(line['seconds'] for line in found):.2f}  "
@@ -143,7 +147,7 @@ def main() -> None:
             command.add_argument("--hidden", type=int, default=128)
             command.add_argument("--lr", type=float, default=0.01)
             command.add_argument(
-                "--arms", nargs="+", default=["1:120", "16:40"], metavar="PARTS[/A_STEP[xSHARES]]:EPOCHS"
+                "--arms", nargs="+", default=["1:120", "16:40"], metavar="PARTS[/A_STEP[xSHARES]|/exact]:EPOCHS"
             )
             command.add_argument("--seeds", type=int, default=3)
             command.add_argument("--data-root")

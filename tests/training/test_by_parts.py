@@ -12,6 +12,7 @@ from fastglt import Budget, find_ticket
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
+from fastglt.graphs.partition import divided
 from fastglt.methods import FixedMasks, make
 from fastglt.methods.base import Targets
 from fastglt.models import GCN, Network
@@ -104,7 +105,8 @@ class TestExactness:
         training = trained(task, parts=3, epochs=1)
         assert training.soft_edge_mask is not None
         touched = training.soft_edge_mask.detach() != 1
-        labels = task.graph.__dict__["_divided"][3, "metis"][0].labels
+        labels = divided(task.graph, 3, "metis").labels
+        assert labels is not None
         inside = labels[task.graph.edges[0]] == labels[task.graph.edges[1]]
         assert not bool((touched & ~inside).any())
         assert int(touched.sum()) > 0

@@ -267,7 +267,7 @@ class Graph:
         its edges. With `near`, the nodes of a large graph may come in an order in which neighbours lie close:
         senders of the first hop and, where nodes are not named, receivers of the last.
         """
-        key = (0 if nodes is None else id(nodes), depth, near and self._origin_of_order._order is not None)
+        key = (0 if nodes is None else id(nodes), depth, near and self.origin._order is not None)
         if key not in self._hops:  # the nodes are kept too, so that their id stays theirs
             if len(self._hops) >= _REMEMBERED:
                 self._hops.pop(next(iter(self._hops)))
@@ -295,9 +295,9 @@ class Graph:
         return tuple(found)
 
     @property
-    def _origin_of_order(self) -> "Graph":
-        """The graph that an order of nodes is found in: the one that this was cut from."""
-        return self if self._origin is None else self._origin[0]._origin_of_order
+    def origin(self) -> "Graph":
+        """The graph that this was cut from, by one pruning or several; itself if by none."""
+        return self if self._origin is None else self._origin[0].origin
 
     @cached_property
     def _order(self) -> Tensor | None:

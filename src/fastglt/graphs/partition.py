@@ -81,6 +81,14 @@ def divide(graph: Graph, count: int, kind: str) -> Partition:
     return Partition(num_nodes=graph.num_nodes, count=count, labels=labels)
 
 
+def divided(graph: Graph, count: int, kind: str) -> Partition:
+    """As `divide`, found once for each graph; what was cut from it has the same parts."""
+    known: dict[tuple[int, str], Partition] = graph.origin.__dict__.setdefault("_divided", {})
+    if (count, kind) not in known:
+        known[count, kind] = divide(graph.origin, count, kind)
+    return known[count, kind]
+
+
 def check_count(graph: Graph, count: int) -> None:
     """Refuse more parts than there are nodes."""
     if count > graph.num_nodes:

@@ -200,7 +200,7 @@ class Sent:
         both = reused_empty(h, csr.num_rows, 2 * h.shape[1])
         given = (*arrays(grad, heard.rows, heard.below, h), _own(own), *self._made_of, scalar(LEAST))
         run(8 * grad.numel(), loops.shared, *given, *arrays(both))
-        out = grad if own is None else torch.zeros_like(h).index_copy_(0, own, grad)
+        out = grad if own is None else torch.zeros_like(h).index_add_(0, own, grad)
         found, sums = values.new_empty(csr.num_entries if of_values else 0), self._sums(3)
         numbers = scalar(temperature), self._exponents(temperature), _ahead(both)
         pattern = (*csr.transposed.arrays, csr.transpose_order.numpy())

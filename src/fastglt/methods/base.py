@@ -132,7 +132,7 @@ class Method(Hooks, ABC):
 
     def check_parts(self) -> None:
         """Refuse mini-batches where a method needs all of the graph in every step."""
-        if self.budget.parts == 1:
+        if self.budget.parts == 1 or self.budget.exact:
             return
         reached = {name: getattr(type(self), name) is not getattr(Hooks, name) for name in _WHOLE}
         reason = next((why for name, why in _WHOLE.items() if reached[name]), self.whole_graph)

@@ -31,6 +31,7 @@ class Budget:
     partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
     parts_per_step: int = 1
     shares: int = 1  # into which the parts of a step are divided, for several processes
+    exact: bool = False  # whether every step sees all of the graph, and only the computing goes part by part
 
     def __post_init__(self) -> None:
         names = ("distill", "distill_labels", "distill_lr", "distill_search")
@@ -93,7 +94,7 @@ class Budget:
         return self.distill > 0 and self.taught_recipe != self.recipe
 
 
-_BY_PARTS = ("parts", "partition", "parts_per_step", "shares")
+_BY_PARTS = ("parts", "partition", "parts_per_step", "shares", "exact")
 _SINCE_ALWAYS = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay")
 
 

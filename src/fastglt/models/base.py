@@ -25,6 +25,7 @@ from fastglt.system.plugins import code_digest
 from fastglt.system.seeds import own_random_state, own_randomness
 
 if TYPE_CHECKING:
+    from fastglt.models.exact import Division
     from fastglt.models.portable import Portable, PyGForm
     from fastglt.models.programs import Program
     from fastglt.models.strips import StripLayer
@@ -205,13 +206,34 @@ class Backbone(Network):
         """
 
     def layers_in_strips(self) -> "Sequence[StripLayer] | None":
-        """Its layers, each of which can be computed for a strip of nodes at a time; None: only all at once."""
+        """Its layers, each of which can be computed for a strip of nodes at a time; None: only all at once.
+
+        `read_out` makes the outputs of what the last of them gives.
+        """
+        return None
+
+    def read_out(self, rows: Tensor) -> Tensor:
+        """What is made of the last layer's rows, when layers are computed in strips."""
+        return rows
+
+    division: "Division | None" = None  # by whose parts passes go, see `models.exact`; None: all nodes at once
+
+    @property
+    def not_exact_by_parts(self) -> str | None:
+        """Why its layers cannot be trained part by part and stay exact; None: they can."""
+        if not all(layer.trains for layer in self.layers_in_strips() or ()) or not self.layers_in_strips():
+            return "it does not say how its layers are trained in strips"
         return None
 
     def forward(
         self, x: Features, graph: Graph, soft_edge_mask: Tensor | None = None, nodes: Tensor | None = None
     ) -> Tensor:
         """The outputs of some nodes, from the part of the graph that they depend on."""
+        if self.division is not None:
+            from fastglt.models.exact import outputs
+
+            every = outputs(self, self.division, x, graph, soft_edge_mask)
+            return every if nodes is None else every[nodes]
         whole = nodes is not None and any(map(looks_at_all_nodes, self.modules()))
         hops = graph.hops(None if whole else nodes, depth=self.num_layers, near=True)
         out = self.outputs(x.of(hops[0].senders), hops, soft_edge_mask)

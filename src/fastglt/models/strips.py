@@ -1,12 +1,12 @@
 """Outputs of the whole graph, layer by layer, for a strip of nodes at a time: exact, in bounded memory.
 
 What nodes send is held for all of them; what is computed on the way, messages and hidden units of an MLP, only for
-a strip. Gradients are not for this: it is how networks are evaluated whose training steps see parts of the graph.
+a strip. It is how networks are evaluated whose training steps see parts of the graph; `exact` trains in this way.
 Processes that work together have some strips each, and tell the others what their nodes send.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -22,8 +22,9 @@ from fastglt.system import ranks
 class StripLayer(ABC):
     """One round of message passing in two halves: what each node sends, and what a strip of nodes makes of it."""
 
-    travel: ClassVar[int] = (
-        1  # how many of the tensors that `send` gives are sent; the others nodes keep to themselves
+    travel: ClassVar[int] = 1  # how many of the tensors that `send` gives are sent; the others nodes keep
+    trains: ClassVar[bool] = (
+        False  # whether it does in training what training asks for: dropout, norms over all rows
     )
 
     @abstractmethod
@@ -71,8 +72,13 @@ def _outputs(network: Backbone, x: Features, strips: Strips, soft_edge_mask: Ten
         some = made or (None,) * layer.travel  # a process without strips has nothing to send
         given = (counts, "rows", x.device, strips.table)
         sent = tuple(world.all_rows(table, *given) for table in some[: layer.travel])
-        rows = _received(layer, sent, made, strips, mine, soft_edge_mask)
+        finish = network.read_out if layer is layers[-1] else _as_they_are
+        rows = _received(layer, sent, made, strips, mine, soft_edge_mask, finish)
     return world.all_rows(rows, counts, "rows", x.device)
+
+
+def _as_they_are(rows: Tensor) -> Tensor:
+    return rows
 
 
 def _size(bounds: Sequence[tuple[int, int]]) -> int:
@@ -103,12 +109,13 @@ def _received(
     strips: Strips,
     bounds: Sequence[tuple[int, int]],
     soft_edge_mask: Tensor | None,
+    finish: Callable[[Tensor], Tensor],
 ) -> Tensor | None:
     found: Tensor | None = None
     for start, stop in bounds:
         here = slice(start - bounds[0][0], stop - bounds[0][0])
         heard, hop = strips.heard(sent, strips.hop(start, stop))
-        part = layer.receive(heard, tuple(table[here] for table in made), hop, soft_edge_mask)
+        part = finish(layer.receive(heard, tuple(table[here] for table in made), hop, soft_edge_mask))
         if len(bounds) == 1:
             return part
         found = strips.table(part, _size(bounds)) if found is None else found

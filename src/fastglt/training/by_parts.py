@@ -16,7 +16,7 @@ from torch.func import functional_call
 
 from fastglt.errors import InputError
 from fastglt.graphs.graph import Graph
-from fastglt.graphs.partition import Group, Partition, check_count, divide
+from fastglt.graphs.partition import Group, Partition, check_count, divided
 from fastglt.graphs.parts import Cutter, Part
 from fastglt.graphs.strips import Strips
 from fastglt.masks import Mask
@@ -59,7 +59,8 @@ class ByParts:
     def run(self, training: "Training", hooks: "Hooks") -> float:
         """An epoch's steps; returns the mean loss of its targets."""
         seed, sums = derive(training.seed, "steps", training.epoch), EpochSums.of(training)
-        partition, cutter = divided(self._task.graph, self._count, self._kind)
+        given = self._task.graph, self._count, self._kind
+        partition, cutter = divided(*given), _cutter(*given)
         steps = partition.steps(seed, parts=self._parts_per_step, shares=self._shares)
         for index, groups in enumerate(steps):
             averages = Averages.of(training, len(groups))
@@ -182,9 +183,9 @@ def _outputs(
     return found[: len(own)], found[len(own) :]
 
 
-def divided(graph: Graph, count: int, kind: str) -> tuple[Partition, Cutter]:
-    """A graph in parts, found once for each graph."""
-    known: dict[tuple[int, str], tuple[Partition, Cutter]] = graph.__dict__.setdefault("_divided", {})
+def _cutter(graph: Graph, count: int, kind: str) -> Cutter:
+    """What cuts a graph into the parts of a partition, and remembers them: found once for each."""
+    known: dict[tuple[int, str], Cutter] = graph.__dict__.setdefault("_cutters", {})
     if (count, kind) not in known:
-        known[count, kind] = divide(graph, count, kind), Cutter(graph)
+        known[count, kind] = Cutter(graph)
     return known[count, kind]

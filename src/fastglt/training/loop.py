@@ -58,6 +58,7 @@ class Training:
         self.units = units  # that weights are pruned by; None: they are pruned one by one
         self.network, self.teacher = copy.deepcopy(network).to(task.device), teacher
         self.task, self.recipe, self.seed, self._start = task, recipe, seed, network
+        recipe.prepare(self.network, task)
         self.hooks, self._by_parts = Hooks(), recipe.by_parts(task)
         self.step_weight, self.ends_epoch = 1.0, True
         shared = self._by_parts is not None  # else every process computes all of it

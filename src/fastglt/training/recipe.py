@@ -4,7 +4,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fastglt.errors import InputError, require, unknown_name
-from fastglt.graphs.partition import METIS, PARTITIONS
+from fastglt.graphs.partition import METIS, PARTITIONS, check_count
+from fastglt.models.base import Network
+from fastglt.models.exact import Division, compute_by_parts
+from fastglt.system import ranks
 from fastglt.tasks.base import Task
 from fastglt.training.by_parts import ByParts
 
@@ -19,6 +22,7 @@ class Recipe:
     partition: str = METIS  # metis: clusters; blocks: as nodes are numbered; random: drawn anew in each epoch
     parts_per_step: int = 1
     shares: int = 1  # into which the parts of a step are divided: edges between shares do not count in it
+    exact: bool = False  # whether every step sees all of the graph, and only the computing goes part by part
 
     def __post_init__(self) -> None:
         require("be positive", lr=self.lr)
@@ -34,6 +38,12 @@ class Recipe:
             rule = f"shares must not exceed the {self.parts_per_step} parts_per_step"
             raise InputError(f"{rule} (got {self.shares}); each has a part at least")
 
+        if self.exact and self.parts == 1:
+            raise InputError("exact must come with several parts of the graph (got parts 1)")
+        if self.exact and self.parts_per_step > 1:
+            rule = "parts_per_step must be 1 beside exact, which has all parts in every step"
+            raise InputError(f"{rule} (got {self.parts_per_step})")
+
     @property
     def settings(self) -> dict[str, Any]:
         """Every choice as plain values; what parts are about only where there are several, so that keys stay."""
@@ -44,9 +54,19 @@ class Recipe:
             if name in ("lr", "weight_decay") or (self.parts > 1 and value != usual[name])
         }
 
+    def prepare(self, network: Network, task: Task) -> None:
+        """Let a network's passes go part by part, where that is asked for."""
+        if not self.exact:
+            return
+        check_count(task.graph, self.parts)
+        if ranks.world().size > 1:
+            rule = "exact must be computed by one process"
+            raise InputError(f"{rule} (got {ranks.world().size}); leave torchrun or --exact out")
+        compute_by_parts(network, Division(self.parts, self.partition), task.graph)
+
     def by_parts(self, task: Task) -> ByParts | None:
         """How epochs are made of parts of a task's graph; None: they are not."""
-        if self.parts == 1:
+        if self.parts == 1 or self.exact:
             return None
         return ByParts(
             task,

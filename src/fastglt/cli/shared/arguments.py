@@ -229,6 +229,15 @@ Shares = Annotated[
         rich_help_panel=LONG,
     ),
 ]
+Exact = Annotated[
+    bool | None,
+    typer.Option(
+        "--exact",
+        help="With --parts: every step sees all of the graph, and only the computing goes part by part. As full batch, "
+        "in less memory and more time.",
+        rich_help_panel=LONG,
+    ),
+]
 Inductive = Annotated[
     float | None,
     typer.Option(

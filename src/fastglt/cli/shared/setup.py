@@ -47,6 +47,7 @@ class Setup:
     partition: arguments.Partition = None
     parts_per_step: arguments.PartsPerStep = None
     shares: arguments.Shares = None
+    exact: arguments.Exact = None
     hidden: arguments.Hidden = None
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
@@ -90,7 +91,7 @@ class Setup:
 
 
 _TEACHER = ("weight", "search", "temperature", "labels", "lr", "nodes")
-_BY_PARTS = ("parts", "partition", "parts_per_step", "shares")
+_BY_PARTS = ("parts", "partition", "parts_per_step", "shares", "exact")
 _TRAINING = ("oneshot_epochs", "denoise_epochs", "interval", "lr", "weight_decay", "isolated_decay", *_BY_PARTS)
 
 

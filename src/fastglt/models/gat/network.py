@@ -151,7 +151,7 @@ class GAT(Backbone):
         """See `GATStrips`."""
         from fastglt.models.gat.strips import GATStrips
 
-        return GATStrips(self.layer1, "elu"), GATStrips(self.layer2, "none")
+        return GATStrips(self.layer1, "elu", self.dropout), GATStrips(self.layer2, "none")
 
     def program(self) -> "Program | None":
         """See `GATProgram`."""

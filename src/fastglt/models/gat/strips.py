@@ -12,9 +12,10 @@ class GATStrips(StripLayer):
     """Nodes send their row times the weight, and their half of the attention."""
 
     travel = 2  # the receiver's half stays
+    trains = True
 
-    def __init__(self, layer: GATLayer, activation: str) -> None:
-        self.layer, self.activation = layer, activation
+    def __init__(self, layer: GATLayer, activation: str, p: float = 0.0) -> None:
+        self.layer, self.activation, self.p = layer, activation, p
 
     def send(self, rows: FeatureRows | Tensor) -> tuple[Tensor, ...]:
         """See `StripLayer.send`."""
@@ -24,5 +25,5 @@ class GATStrips(StripLayer):
         self, sent: tuple[Tensor, ...], own: tuple[Tensor, ...], hop: Hop, soft_edge_mask: Tensor | None
     ) -> Tensor:
         """See `StripLayer.receive`."""
-        common = {"activation": self.activation, "p": 0.0}
+        common = {"activation": self.activation, "p": self.p}
         return self.layer.receive(sent[0], sent[1], own[2], hop, soft_edge_mask, **common)  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ class GCN(Backbone):
         """See `GCNStrips`."""
         from fastglt.models.gcn.strips import GCNStrips
 
-        return GCNStrips(self.layer1, "relu"), GCNStrips(self.layer2, "none")
+        return GCNStrips(self.layer1, "relu", self.dropout), GCNStrips(self.layer2, "none")
 
     def program(self) -> "Program | None":
         """See `GCNProgram`."""

@@ -12,8 +12,10 @@ from fastglt.models.strips import StripLayer
 class GCNStrips(StripLayer):
     """Nodes send their row times the weight."""
 
-    def __init__(self, layer: GCNLayer, activation: str) -> None:
-        self.layer, self.activation = layer, activation
+    trains = True
+
+    def __init__(self, layer: GCNLayer, activation: str, p: float = 0.0) -> None:
+        self.layer, self.activation, self.p = layer, activation, p
 
     def send(self, rows: FeatureRows | Tensor) -> tuple[Tensor, ...]:
         """See `StripLayer.send`."""
@@ -23,4 +25,4 @@ class GCNStrips(StripLayer):
         self, sent: tuple[Tensor, ...], own: tuple[Tensor, ...], hop: Hop, soft_edge_mask: Tensor | None
     ) -> Tensor:
         """See `StripLayer.receive`."""
-        return self.layer.receive(sent[0], hop, soft_edge_mask, activation=self.activation, p=0.0)
+        return self.layer.receive(sent[0], hop, soft_edge_mask, activation=self.activation, p=self.p)

@@ -160,7 +160,7 @@ class GIN(Backbone):
         """See `GINStrips`."""
         from fastglt.models.gin.strips import GINStrips
 
-        return GINStrips(self.layer1, None), GINStrips(self.layer2, self)
+        return GINStrips(self.layer1, None, self.dropout), GINStrips(self.layer2, self)
 
     def program(self) -> "Program | None":
         """See `GINProgram`; a deeper MLP has none."""

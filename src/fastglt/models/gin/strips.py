@@ -12,8 +12,10 @@ from fastglt.models.strips import StripLayer
 class GINStrips(StripLayer):
     """Nodes send their row times the first matrix; those of the last layer keep their read-out for themselves."""
 
-    def __init__(self, layer: GINLayer, last_of: GIN | None) -> None:
-        self.layer, self.last_of = layer, last_of
+    trains = True
+
+    def __init__(self, layer: GINLayer, last_of: GIN | None, p: float = 0.0) -> None:
+        self.layer, self.last_of, self.p = layer, last_of, p
 
     def send(self, rows: FeatureRows | Tensor) -> tuple[Tensor, ...]:
         """See `StripLayer.send`."""
@@ -27,5 +29,5 @@ class GINStrips(StripLayer):
     ) -> Tensor:
         """See `StripLayer.receive`."""
         if self.last_of is None:
-            return self.layer.receive(sent[0], hop, soft_edge_mask, activation="relu", p=0.0)
+            return self.layer.receive(sent[0], hop, soft_edge_mask, activation="relu", p=self.p)
         return (own[1] + self.layer.receive(sent[0], hop, soft_edge_mask, activation="none", p=0.0)) / 2

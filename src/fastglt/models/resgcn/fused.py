@@ -84,7 +84,7 @@ class _Convolved(torch.autograd.Function):
         of_rows, *of_mlp = _mlp_backward(step, heard.rows, learnt[2:], grad)
         more = None
         if step.norm is not None:
-            more = grad if own is None else torch.zeros_like(h).index_copy_(0, own, grad)
+            more = grad if own is None else torch.zeros_like(h).index_add_(0, own, grad)
         found = sent.backward(
             csr, values, own, float(t), heard, of_rows, more=more, of_values=ctx.needs_input_grad[2]
         )

@@ -75,7 +75,7 @@ class GENLayer(nn.Module):
 
 def finished(norm: nn.Module, drop: Drop | None, h: Tensor) -> Tensor:
     """What the read-out reads: dropout(relu(norm(h))); for gradients only `h` is kept."""
-    learnt = norm.get_parameter("weight"), norm.get_parameter("bias")
+    learnt = norm.weight, norm.bias
     if serves(h):
         return activated(norm, drop, h, *learnt)
 

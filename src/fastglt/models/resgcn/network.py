@@ -91,8 +91,19 @@ class ResGCN(Backbone):
                 values[id(hop)] = hop.weigh(heard.to(h.dtype), size)
             t = fixed if self.temperatures is None else self.temperatures[i]
             h = layer(h, hop, values[id(hop)], t, self.dropout, room)
+        return self.read_out(h)
+
+    def read_out(self, rows: Tensor) -> Tensor:
+        """See `Backbone.read_out`."""
         drop = Drop.draw(self.dropout, training=self.training)
-        return product(finished(self.last_norm, drop, h), self.weight_readout) + self.bias_readout
+        return product(finished(self.last_norm, drop, rows), self.weight_readout) + self.bias_readout
+
+    @property
+    def not_exact_by_parts(self) -> str | None:
+        """A batch norm within an MLP sees what a part has heard, and not all nodes."""
+        if self.mlp_layers > 1 and self.norm != "layer":
+            return f"norm {self.norm} within an MLP sees one part alone; norm=layer or mlp_layers=1 does not"
+        return super().not_exact_by_parts
 
     def layers_in_strips(self) -> "tuple[StripLayer, ...]":
         """See `ResGCNStrips`."""

@@ -1,19 +1,20 @@
 """ResGCN's layers for a strip of nodes at a time."""
 
-import torch
 from torch import Tensor
 
 from fastglt.graphs.features import FeatureRows
 from fastglt.graphs.messages import Hop
+from fastglt.kernels.drop import Drop
 from fastglt.models.parts import product
-from fastglt.models.resgcn.layer import GENLayer, aggregated
+from fastglt.models.resgcn.layer import GENLayer, aggregated, finished
 from fastglt.models.resgcn.network import ResGCN
-from fastglt.models.resgcn.norms import normalise
 from fastglt.models.strips import StripLayer
 
 
 class ResGCNStrips(StripLayer):
     """Nodes send their normalised row; the row itself they keep for the residual."""
+
+    trains = True
 
     def __init__(self, network: ResGCN, index: int) -> None:
         self.network, self.index = network, index
@@ -27,7 +28,7 @@ class ResGCNStrips(StripLayer):
             return (product(rows, self.network.weight_encoder).add_(self.network.bias_encoder),)
         norm = self.layer.norm
         assert norm is not None, "only the first layer has none"
-        return normalise(norm, rows, norm.weight, norm.bias).relu_(), rows
+        return finished(norm, Drop.draw(self.network.dropout, training=self.layer.training), rows), rows
 
     def receive(
         self, sent: tuple[Tensor, ...], own: tuple[Tensor, ...], hop: Hop, soft_edge_mask: Tensor | None
@@ -43,15 +44,9 @@ class ResGCNStrips(StripLayer):
         norms = [part for norm in layer.norms for part in (norm.weight, norm.bias)]
         heard_rows = aggregated(hop, hop.weigh(heard, size), sent[0], edge, t) + own[0]
         out = layer.mlp(heard_rows, *layer.weights, *layer.biases, *norms)  # type: ignore[arg-type]
-        h = out if len(own) == 1 else out + own[1]
-        return self._read(h) if self.index == len(network.layers) - 1 else h
-
-    def _read(self, h: Tensor) -> Tensor:
-        network = self.network
-        last = normalise(network.last_norm, h, network.last_norm.weight, network.last_norm.bias).relu_()
-        return torch.add(product(last, network.weight_readout), network.bias_readout)
+        return out if len(own) == 1 else out + own[1]
 
 
 def layers_in_strips(network: ResGCN) -> tuple[ResGCNStrips, ...]:
-    """One for each convolution; the first has the encoder, the last the read-out."""
+    """One for each convolution; the first has the encoder."""
     return tuple(ResGCNStrips(network, index) for index in range(len(network.layers)))
