@@ -1,16 +1,16 @@
 """Mini-batches against full batch: scores, masks, seconds and memory of a search, each in a process of its own.
 
     python benchmarks/parts.py run --dataset ogbn-arxiv --model gcn --arms 1:120 16:40 --seeds 3
-    python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option num_layers=7 --arms 1:150 160/10:150
-    python benchmarks/parts.py run --dataset ogbn-arxiv --model resgcn --option norm=renorm --arms 16/4:90 16/4x4:90
+    python benchmarks/parts.py run --model resgcn --option num_layers=7 --arms 1:150 16/exact:150 160/10:150
+    python benchmarks/parts.py run --model resgcn --option norm=renorm --arms 16/4:90 16/4x4:90
     python benchmarks/parts.py table
 
-An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so; *exact*: all parts in every
-step, exactly) and of epochs. Each search
-is FastGLT's, to 20 % of the edges and half of the weights gone; the score is that of the network it leaves, on the
-whole graph, at its best validation epoch. Seconds are those of the processor for an epoch, the median; memory is
-the most that training takes beyond what the process had before it began, data and all. Each line of the file is one
-search, so a kill costs one; finished ones are not done again.
+An arm is a number of METIS parts, of parts a step and shares of it (1 unless it says so; *exact*: all parts in
+every step, as full batch) and of epochs. Each search is FastGLT's, to 20 % of the edges and half of the weights
+gone; the score is that of the network it leaves, on the whole graph, at its best validation epoch. Seconds are
+those of the processor for an epoch, the median; memory is the most that training takes beyond what the process had
+before it began, data and all. Each line of the file is one search, so a kill costs one; finished ones are not done
+again.
 """
 
 import argparse
@@ -122,7 +122,8 @@ def table(arguments: argparse.Namespace) -> None:
         tests = [100 * line["test"] for line in found]
         spread = stdev(tests) if len(tests) > 1 else float("nan")
         print(
-            f"{dataset} {model} parts {parts:3} / {'exact' if exact else per_step:2} in {shares:2} epochs {epochs:4}  "
+            f"{dataset} {model} parts {parts:3} / {'exact' if exact else per_step:2} in {shares:2} "
+            f"epochs {epochs:4}  "
             f"test {fmean(tests):.2f} ± {spread:.2f} "
             f"(n = {len(tests)}, standard error {spread / len(tests) ** 0.5:.2f})  "
             f"seconds {fmean(line['seconds'] for line in found):.2f}  "

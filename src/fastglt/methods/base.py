@@ -137,7 +137,8 @@ class Method(Hooks, ABC):
         reached = {name: getattr(type(self), name) is not getattr(Hooks, name) for name in _WHOLE}
         reason = next((why for name, why in _WHOLE.items() if reached[name]), self.whole_graph)
         if reason:
-            raise InputError(f"parts must be 1 for method '{self.name}' (got {self.budget.parts}): it {reason}")
+            got = f"(got {self.budget.parts}): it {reason}; exact beside parts lets it"
+            raise InputError(f"parts must be 1 for method '{self.name}' {got}")
 
     def units(self, network: Network, task: Task) -> Units | None:
         """The network's hidden units, if weights are pruned by them; None: they are pruned one by one."""

@@ -8,6 +8,7 @@ nodes, so that outputs and gradients are those of full batch, up to rounding.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +32,7 @@ Rows = Tensor | None  # None: the data's features
 class Division(NamedTuple):
     """How the nodes are divided: into so many parts, found as `graphs.partition` says."""
 
-    count: int
+    parts: int
     kind: str
 
 
@@ -173,11 +174,11 @@ class _Exact(torch.autograd.Function):
             for tensor, want in zip((mask, *learnt), wanted, strict=True)
         ]
         sums = _Sums([leaf for leaf in leaves if leaf is not None and leaf.requires_grad])
-        given = {f"network.{name}": leaf for name, leaf in zip(ctx.names, leaves[1:], strict=True)}
-        work = _Under(ctx.job.network)
+        named = zip(ctx.names, leaves[1:], strict=True)
+        given = {f"network.{name}": leaf for name, leaf in named if leaf is not None}
+        work = partial(_backwards, ctx.job, ctx.rows, leaves[0], grads[0], sums)
         with torch.enable_grad(), _counting_again(ctx.job.network, ctx.counted):
-            run = lambda: _backwards(ctx.job, ctx.rows, leaves[0], grads[0], sums)  # noqa: E731
-            functional_call(work, given, (run,), tie_weights=False)
+            functional_call(_Under(ctx.job.network), given, (work,), tie_weights=False)
         return None, None, *(None if leaf is None else sums.of(leaf) for leaf in leaves)
 
 
@@ -188,9 +189,9 @@ class _Under(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, run: Callable[[], None]) -> None:
+    def forward(self, work: Callable[[], None]) -> None:
         """Do it."""
-        run()
+        work()
 
 
 class _Sums:
@@ -218,7 +219,7 @@ class _Sums:
 
 
 def _backwards(job: _Pass, rows: list[Rows], soft_edge_mask: Tensor | None, grad: Tensor, sums: _Sums) -> None:
-    """Through the read-out and all layers, from the last to the first; rows that are no longer needed are let go."""
+    """Through the read-out and all layers, from the last to the first; rows that were needed are let go."""
     last = rows.pop()
     assert last is not None
     last = last.detach().requires_grad_()

@@ -230,11 +230,11 @@ Shares = Annotated[
     ),
 ]
 Exact = Annotated[
-    bool | None,
+    bool,
     typer.Option(
         "--exact",
-        help="With --parts: every step sees all of the graph, and only the computing goes part by part. As full batch, "
-        "in less memory and more time.",
+        help="With --parts: every step sees all of the graph, and only the computing goes part by part. The result "
+        "is that of full batch, with less memory and more time.",
         rich_help_panel=LONG,
     ),
 ]

@@ -47,7 +47,7 @@ class Setup:
     partition: arguments.Partition = None
     parts_per_step: arguments.PartsPerStep = None
     shares: arguments.Shares = None
-    exact: arguments.Exact = None
+    exact: arguments.Exact = False
     hidden: arguments.Hidden = None
     device: arguments.Device = "cpu"
     data_root: arguments.DataRoot = None
@@ -65,7 +65,7 @@ class Setup:
     def as_arguments(self) -> dict[str, Any]:
         """What `fastglt.compare` and `fastglt.extreme` are called with."""
         values = asdict(self)
-        budget = given({name: values.pop(name) for name in _TRAINING})
+        budget = given({name: values.pop(name) for name in _TRAINING} | {"exact": self.exact or None})
         values["model_options"] = model_options(self.model, values.pop("model_option") or [])
         values["task_options"] = task_options(self.task, self.dataset, values.pop("task_option") or [])
         said = given({name: values.pop(f"distill_{name}") for name in _TEACHER})

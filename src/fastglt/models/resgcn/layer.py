@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import pairwise
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -75,7 +76,7 @@ class GENLayer(nn.Module):
 
 def finished(norm: nn.Module, drop: Drop | None, h: Tensor) -> Tensor:
     """What the read-out reads: dropout(relu(norm(h))); for gradients only `h` is kept."""
-    learnt = norm.weight, norm.bias
+    learnt = cast("tuple[Tensor, Tensor]", (norm.weight, norm.bias))  # parameters, or what stands for them
     if serves(h):
         return activated(norm, drop, h, *learnt)
 
