@@ -2,13 +2,14 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import torch
 from torch import Tensor
 
-from fastglt import Budget, evaluate, find_ticket
+from fastglt import Budget, Ticket, evaluate, find_ticket
 from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
@@ -18,7 +19,7 @@ from fastglt.methods.base import Targets
 from fastglt.models import GCN, Network, exact
 from fastglt.models import make as make_model
 from fastglt.models.exact import Division, compute_by_parts
-from fastglt.system import ranks
+from fastglt.runs.ranked import check_ranks
 from fastglt.tasks import NodeClassification
 from fastglt.training.checkpoint import pack, unpack
 from fastglt.training.hooks import Hooks
@@ -137,10 +138,12 @@ def test_other_tasks(task: str) -> None:
     assert [ticket.masks.edges.count for ticket in found] == [found[1].masks.edges.count] * 2
 
 
-def test_a_ticket_is_judged_in_the_same_way() -> None:
+def test_a_ticket_is_saved_and_judged_in_the_same_way(tmp_path: Path) -> None:
     budget = replace(QUICK, parts=3, exact=True)
     ticket = find_ticket("gcn", toy_data(), hidden=8, budget=budget, distill={"nodes": "unlabelled"})
-    assert evaluate(ticket, "gcn", toy_data(), seeds=[0, 1]).n == 2
+    ticket.save(tmp_path / "ticket.safetensors")
+    loaded = Ticket.load(tmp_path / "ticket.safetensors", toy_data())
+    assert evaluate(loaded, "gcn", toy_data(), seeds=[0, 1]).n == 2
 
 
 def test_a_training_goes_on_from_its_checkpoint() -> None:
@@ -182,14 +185,13 @@ class TestRefused:
         with pytest.raises(InputError, match=r"exact must come with a network whose layers go part by part"):
             find_ticket(seeded(HandWritten), toy_data(), budget=replace(QUICK, parts=2, exact=True))
 
-    def test_several_processes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ranks, "_worlds", [ranks.World(rank=0, size=2)])
+    def test_several_processes(self) -> None:
         with pytest.raises(InputError, match=r"exact must be computed by one process \(got 2\)"):
-            Training(GCN(12, 4, 3), toy_task(), Recipe(parts=2, exact=True), seed=0)
+            check_ranks(2, parts=4, shares=None, exact=True)
 
     def test_a_graph_on_disk(self) -> None:
         on_disk = replace(graph(directed=False), on_disk=cast("Any", "somewhere"))
-        with pytest.raises(InputError, match="exact needs a graph in memory"):
+        with pytest.raises(InputError, match="exact must come with a graph in memory"):
             by_parts(shaken("gcn", {}), on_disk)
 
     def test_more_parts_than_nodes(self) -> None:

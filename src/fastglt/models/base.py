@@ -143,6 +143,11 @@ class Network(nn.Module, ABC):
         """
         return None
 
+    @property
+    def not_exact_by_parts(self) -> str | None:
+        """Why its layers cannot be trained part by part and stay exact (see `models.exact`); None: they can."""
+        return "its layers are computed for all nodes at once"
+
     only_units: Tensor | None = None  # that a pass has to compute; None: all of them
 
     @contextmanager
@@ -220,9 +225,10 @@ class Backbone(Network):
 
     @property
     def not_exact_by_parts(self) -> str | None:
-        """Why its layers cannot be trained part by part and stay exact; None: they can."""
-        if not all(layer.trains for layer in self.layers_in_strips() or ()) or not self.layers_in_strips():
-            return "it does not say how its layers are trained in strips"
+        """See `Network`; its layers have to say that they train."""
+        layers = self.layers_in_strips()
+        if not layers or not all(layer.trains for layer in layers):
+            return "it does not say how a layer is trained for a part of the nodes"
         return None
 
     def forward(

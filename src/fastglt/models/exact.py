@@ -20,7 +20,7 @@ from fastglt.errors import InputError
 from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.graphs.messages import Hop
-from fastglt.graphs.partition import divided
+from fastglt.graphs.partition import check_count, divided
 from fastglt.models.base import Backbone, Network
 from fastglt.models.links import LinkNetwork
 from fastglt.models.strips import StripLayer
@@ -39,17 +39,14 @@ class Division(NamedTuple):
 def compute_by_parts(network: Network, division: Division, graph: Graph) -> None:
     """From now on, let a network's passes go part by part; refused where that cannot be exact."""
     encoder = network.encoder if isinstance(network, LinkNetwork) else network
-    reason = None if isinstance(encoder, Backbone) else "it is no backbone of fastglt's contract"
-    if isinstance(encoder, Backbone):
-        reason = encoder.not_exact_by_parts
+    reason = encoder.not_exact_by_parts
     if reason is not None:
-        raise InputError(
-            f"exact must come with a network whose layers go part by part (got {encoder.described}: {reason})"
-        )
+        rule = "exact must come with a network whose layers go part by part"
+        raise InputError(f"{rule} (got {encoder.described}: {reason})")
     if graph.on_disk is not None:
-        raise InputError(
-            "exact needs a graph in memory (got one on disk); leave --exact out, or load the graph whole"
-        )
+        rule = "exact must come with a graph in memory (got one on disk)"
+        raise InputError(f"{rule}; leave exact out, or load the graph whole")
+    check_count(graph, division.parts)
     assert isinstance(encoder, Backbone)
     encoder.division = division
 

@@ -92,8 +92,10 @@ class RankedJournal(Journal):
             self._folder.finish(phase, result)
 
 
-def check_ranks(size: int, *, parts: int | None, shares: int | None) -> None:
+def check_ranks(size: int, *, parts: int | None, shares: int | None, exact: bool = False) -> None:
     """Refuse more processes than can be given something to do."""
+    if exact and size > 1:
+        raise InputError(f"exact must be computed by one process (got {size}); leave torchrun or exact out")
     if size > (parts or 1):
         rule = f"parts must be at least the number of processes, {size}"
         raise InputError(f"{rule} (got {parts or 1}); each process computes on parts of the graph")

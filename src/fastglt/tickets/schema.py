@@ -92,7 +92,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_choice(value: Any) -> bool:
-    return _is_number(value) or _is_text(value)
+    return isinstance(value, bool) or _is_number(value) or _is_text(value)
 
 
 def _is_text(value: Any) -> bool:
@@ -134,7 +134,7 @@ _RULES: dict[str, _Rule] = {
 _CONFIG: dict[str, _Rule] = {
     "method": ("a text", _is_text),
     "options": ("a mapping", lambda value: isinstance(value, dict)),
-    "budget": ("numbers and words by name", lambda value: _is_mapping(value, _is_choice)),
+    "budget": ("numbers, words and true or false by name", lambda value: _is_mapping(value, _is_choice)),
     "metric": ("a text", _is_text),
     "task": ("a text", lambda value: value is None or _is_text(value)),
     "findings": ("a mapping", lambda value: value is None or isinstance(value, dict)),

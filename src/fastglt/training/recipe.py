@@ -4,10 +4,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fastglt.errors import InputError, require, unknown_name
-from fastglt.graphs.partition import METIS, PARTITIONS, check_count
+from fastglt.graphs.partition import METIS, PARTITIONS
 from fastglt.models.base import Network
 from fastglt.models.exact import Division, compute_by_parts
-from fastglt.system import ranks
 from fastglt.tasks.base import Task
 from fastglt.training.by_parts import ByParts
 
@@ -56,13 +55,8 @@ class Recipe:
 
     def prepare(self, network: Network, task: Task) -> None:
         """Let a network's passes go part by part, where that is asked for."""
-        if not self.exact:
-            return
-        check_count(task.graph, self.parts)
-        if ranks.world().size > 1:
-            rule = "exact must be computed by one process"
-            raise InputError(f"{rule} (got {ranks.world().size}); leave torchrun or --exact out")
-        compute_by_parts(network, Division(self.parts, self.partition), task.graph)
+        if self.exact:
+            compute_by_parts(network, Division(self.parts, self.partition), task.graph)
 
     def by_parts(self, task: Task) -> ByParts | None:
         """How epochs are made of parts of a task's graph; None: they are not."""

@@ -58,7 +58,7 @@ def shared_out(setup: Setup, threads: int, *, prefer: str | None, out: Path | No
 
     if prefer is not None:
         raise InputError(f"--prefer makes runs of its own, each in one process (got {size}); leave torchrun out")
-    check_ranks(size, parts=setup.parts, shares=setup.shares)
+    check_ranks(size, parts=setup.parts, shares=setup.shares, exact=setup.exact)
     shares = size if setup.shares is None else setup.shares
     parts_per_step = shares if setup.parts_per_step is None else setup.parts_per_step
     return replace(setup, shares=shares, parts_per_step=parts_per_step), threads or 1
