@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from fastglt.bench.runs import SteppedSearch, interleaved, seconds, stock_epochs, stock_runs, warm_up
+from fastglt.bench.runs import SteppedSearch, calls, interleaved, seconds, stock_epochs, stock_runs, warm_up
 from fastglt.system.seeds import own_random_state
 from fastglt.training.loop import Training, train
 
@@ -62,6 +62,15 @@ def test_a_fast_side_runs_a_few_epochs_at_a_time(clock: Clock) -> None:
     found = interleaved({"a": clock.work("a", 0.05), "b": clock.work("b", 1e-6)}, repeats=1, device=CPU)
     assert clock.log[6:] == ["a"] * 5 + ["b"] * 10
     assert found == pytest.approx({"a": 0.05, "b": 1e-6})
+
+
+def test_first_calls_and_calls_in_a_row_are_told_apart(clock: Clock) -> None:
+    sides = {"a": clock.work("a", 5.0, 2.0, 0.02, 0.01), "b": clock.work("b", 7.0)}
+    found = calls(sides, repeats=2, device=CPU)
+    assert found["a"].first == pytest.approx([2.0, 0.01])
+    assert found["a"].in_a_row == pytest.approx([0.01, 0.01])
+    assert found["b"].in_a_row == pytest.approx([7.0, 7.0])
+    assert "".join(clock.log) == "ab" + "aaaa" + "bb" + "bb" + "aaaaa"
 
 
 @pytest.mark.parametrize("method", ["fastglt", "oneshot", "random"])

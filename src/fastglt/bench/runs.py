@@ -4,6 +4,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
+from typing import NamedTuple
 
 import torch
 
@@ -21,6 +22,7 @@ Work = Callable[[], object]
 
 _WARM_UP_SECONDS, _WARM_UP_EPOCHS = 1.0, 3
 _BLOCK_SECONDS, _BLOCK_EPOCHS = 0.25, 10
+_ROW_SECONDS, _ROW_CALLS = 0.03, 100
 
 
 class SteppedSearch:
@@ -94,14 +96,29 @@ def interleaved(
     return {name: median(found) for name, found in times.items()}
 
 
-def samples(
+class Calls(NamedTuple):
+    """The seconds of a side's calls, one number for each turn."""
+
+    first: list[float]  # of the first call of a turn, which finds the caches as the others left them
+    in_a_row: list[float]  # of each of the calls that follow it at once, on average
+
+
+def calls(
     sides: Mapping[str, Work], *, repeats: int, device: torch.device, note: Note = silent
-) -> dict[str, list[float]]:
-    """The seconds of single calls, one in each turn: nobody finds the caches as its own last call left them."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
+) -> dict[str, Calls]:
+    """The seconds of single calls and of calls in a row; in each turn the one, then the others."""
+    times = {name: Calls([], []) for name in sides}
     for name, _ in _turns(sides, repeats, device, note):
-        times[name].append(seconds(sides[name], device))
+        times[name].first.append(seconds(sides[name], device))
+        times[name].in_a_row.append(_each_in_a_row(sides[name], device))
     return times
+
+
+def _each_in_a_row(work: Work, device: torch.device) -> float:
+    """The mean seconds of a call among as many in a row as take some hundredths of a second, all of them warm."""
+    once = seconds(work, device)
+    times = min(_ROW_CALLS, max(1, round(_ROW_SECONDS / max(once, 1e-9))))
+    return once if times == 1 else seconds(work, device, times) / times
 
 
 def _turns(sides: Mapping[str, Work], repeats: int, device: torch.device, note: Note) -> Iterator[tuple[str, int]]:

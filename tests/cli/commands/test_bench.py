@@ -244,6 +244,8 @@ def test_infer_finds_a_ticket_and_measures_it(
         assert (row["dataset"].startswith(TINY), row["model"]) == (True, model)
         assert row["ratio_to_pyg"] == pytest.approx(row["pyg_ms"] / row["ticket_ms"])
         assert row["ratio_to_compiled_dense"] == pytest.approx(row["compiled_dense_ms"] / row["ticket_ms"])
+        again = row["compiled_dense_in_a_row_ms"] / row["ticket_in_a_row_ms"]
+        assert row["in_a_row_ratio_to_compiled_dense"] == pytest.approx(again)
         assert row["ticket_p90_ms"] <= row["ticket_p99_ms"]
         assert row["max_difference"] < 1e-5
         assert row["live_units"] <= 8 * (8 if model == "gat" else 1)

@@ -79,6 +79,8 @@ _INFER: "Columns" = {
     "PyG ms": lambda row: f"{row['pyg_edge_index_ms']:,.1f}",
     "PyG CSR ms": lambda row: f"{row['pyg_csr_ms']:,.1f}",
     "to dense": lambda row: f"{row['ratio_to_dense']:,.2f}×",
+    "to compiled": lambda row: f"{row['ratio_to_compiled_dense']:,.2f}×",
+    "in a row": lambda row: f"{row['in_a_row_ratio_to_compiled_dense']:,.2f}×",
     "to PyG": lambda row: f"{row['ratio_to_pyg']:,.1f}×",
     "units": lambda row: _count(row["live_units"]),
     "features": lambda row: _count(row["used_features"]),
@@ -187,6 +189,8 @@ def infer(
     Times are medians over rounds in which each side has its turn; compilation
     is not counted. Our dense network is timed as training evaluates it, and
     compiled as the ticket is: what pruning alone gives is the ratio to that.
+    A first call finds the caches as the other sides left them; "in a row" is
+    that ratio over calls that follow each other at once, as a server has them.
     Stock PyG has its faster form of a graph, edge_index or CSR. Also told:
     percentiles, the hidden units and features that are still used, the size of
     the ticket's file and of the dense network's numbers, and the peak memory of
