@@ -222,27 +222,37 @@ def _backwards(job: _Pass, rows: list[Rows], soft_edge_mask: Tensor | None, grad
     last = last.detach().requires_grad_()
     (of_rows,) = sums.add([job.read(last)], [grad], [last])
     for number in reversed(range(len(job.layers))):
-        before = rows.pop()
-        before = None if before is None else before.detach().requires_grad_()
-        tables = job.sent(number, before)
-        of_tables = [torch.zeros_like(table) for table in tables]
-        for place, part in enumerate(job.parts):
-            heard, own = job.cut(number, tuple(table.detach() for table in tables), part)
-            inputs = [table.requires_grad_() for table in (*heard, *own)]
-            some = job.received(number, place, heard, own, soft_edge_mask)
-            assert of_rows is not None
-            found = sums.add([some], [of_rows.index_select(0, part.nodes)], inputs)
-            for total, of_heard in zip(of_tables, found[: len(heard)], strict=False):
-                if of_heard is not None:
-                    assert part.hop.senders is not None
-                    total.index_add_(0, part.hop.senders, of_heard)
-            for total, of_own in zip(of_tables, found[len(heard) :], strict=True):
-                if of_own is not None:
-                    total.index_add_(0, part.nodes, of_own)
-        learnt = [(table, of) for table, of in zip(tables, of_tables, strict=True) if table.requires_grad]
-        inputs = [] if before is None else [before]
-        of_inputs = sums.add([table for table, _ in learnt], [of for _, of in learnt], inputs)
-        of_rows = of_inputs[0] if of_inputs else None
+        assert of_rows is not None
+        of_rows = _layer_backwards(job, number, rows.pop(), soft_edge_mask, of_rows, sums)
+
+
+def _layer_backwards(
+    job: _Pass, number: int, before: Rows, soft_edge_mask: Tensor | None, grad: Tensor, sums: _Sums
+) -> Tensor | None:
+    """From the gradient of a layer's rows to that of the rows it was given; None: they are the data's features."""
+    before = None if before is None else before.detach().requires_grad_()
+    tables = job.sent(number, before)
+    of_tables = [torch.zeros_like(table) for table in tables]
+    for place, part in enumerate(job.parts):
+        heard, own = job.cut(number, tuple(table.detach() for table in tables), part)
+        inputs = [table.requires_grad_() for table in (*heard, *own)]
+        some = job.received(number, place, heard, own, soft_edge_mask)
+        found = sums.add([some], [grad.index_select(0, part.nodes)], inputs)
+        of_heard, of_own = found[: len(heard)], found[len(heard) :]
+        assert part.hop.senders is not None
+        _add_rows(of_tables, part.hop.senders, of_heard)
+        _add_rows(of_tables, part.nodes, of_own)
+    learnt = [(table, of) for table, of in zip(tables, of_tables, strict=True) if table.requires_grad]
+    inputs = [] if before is None else [before]
+    of_before = sums.add([table for table, _ in learnt], [of for _, of in learnt], inputs)
+    return of_before[0] if of_before else None
+
+
+def _add_rows(tables: list[Tensor], nodes: Tensor, rows: list[Tensor | None]) -> None:
+    """Add the rows of some nodes to the first tables; None: there is nothing to add."""
+    for table, some in zip(tables, rows, strict=False):
+        if some is not None:
+            table.index_add_(0, nodes, some)
 
 
 @contextmanager
