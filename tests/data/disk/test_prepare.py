@@ -310,6 +310,14 @@ def test_bad_input(graph: Path, tmp_path: Path) -> None:
             prepare.read_memory(wrong)
 
 
+@pytest.mark.parametrize("edges", [[[0, 1]], [[0, 1], [2, 1], [1, 2], [3, 3], [4, 0], [0, 3]]])
+def test_an_edge_list_of_another_length_than_was_said_is_refused(edges: list[list[int]], tmp_path: Path) -> None:
+    source = str(write(tmp_path / "ogb", ARXIV, edge=edges))
+    with pytest.raises(InputError, match=rf"edge.csv.gz must have 5 rows, as .* \(got {len(edges)}\)"):
+        make(source, tmp_path / "graph.fgr")
+    assert not (tmp_path / "graph.fgr").exists()
+
+
 def test_more_numbers_than_a_piece_holds_are_sorted(tmp_path: Path) -> None:
     rng, runs, every = np.random.default_rng(1), Runs(tmp_path / "runs"), list[int]()
     for number in range(7):

@@ -23,16 +23,20 @@ def of_ogb(files: OGBFiles) -> Stream | None:
         raise InputError(f"{files.path}: a graph to prepare must have labels of nodes (got {got})")
     if EDGE_FEATURES in files.names:
         return None
-    nodes, _ = files.counts
+    nodes, listed = files.counts
     files.require(LABELS, NODE_FEATURES)
     labels = read_labels(files, nodes)
     columns = next(files.pieces(NODE_FEATURES, np.float32, 1)).shape[1]
     many = 1 if labels.ndim == 1 else labels.shape[1]
 
     def read(most: int) -> Edges:
+        found = 0
         for both in files.pieces(EDGES, np.int64, most, columns=2):
             files.check_ids(EDGES, both, nodes)
+            found += len(both)
             yield np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+        if found != listed:
+            raise files.wrong(EDGES, f"must have {listed:,} rows, as num-edge-list says", f"{found:,}")
 
     def rows() -> Iterator[Floats]:
         for found in files.pieces(NODE_FEATURES, np.float32, ROWS, columns=columns):
