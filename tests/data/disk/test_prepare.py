@@ -355,6 +355,16 @@ def test_bad_input(graph: Path, tmp_path: Path) -> None:
             prepare.read_memory(wrong)
 
 
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_arrays_of_other_names_are_refused(as_folder: bool, tmp_path: Path) -> None:
+    source = npz(tmp_path, train_masks=np.ones(NODES, dtype=np.bool_))
+    if as_folder:
+        for name, array in np.load(source).items():
+            np.save(tmp_path / f"{name}.npy", array)
+    with pytest.raises(InputError, match=r"arrays may be edge_index, x, .* \(got 'train_masks'\)"):
+        make(str(tmp_path if as_folder else source), tmp_path / "graph.fgr")
+
+
 @pytest.mark.parametrize("edges", [[[0, 1]], [[0, 1], [2, 1], [1, 2], [3, 3], [4, 0], [0, 3]]])
 def test_an_edge_list_of_another_length_than_was_said_is_refused(edges: list[list[int]], tmp_path: Path) -> None:
     source = str(write(tmp_path / "ogb", ARXIV, edge=edges))
