@@ -53,6 +53,15 @@ def test_reasons_are_what_speaks_against_an_edge(case: Case) -> None:
     assert len(reasons(found, best)) < len(reasons(found, worst))
 
 
+def test_a_ranking_by_another_metric_is_another() -> None:
+    task, _ = poisoned(120)
+    other = replace(task, metric="macro_f1")
+    alone = rank_task_edges(other, epochs=5, rounds=1)
+    by_accuracy = rank_task_edges(task, epochs=5, rounds=1)
+    assert not torch.equal(alone.suspicion, by_accuracy.suspicion)
+    assert torch.equal(rank_task_edges(other, epochs=5, rounds=1).suspicion, alone.suspicion)
+
+
 def test_the_last_ranking_is_remembered_and_another_seed_is_another(case: Case) -> None:
     task, _, _ = case
     once = rank_task_edges(task, epochs=5, rounds=1)

@@ -17,7 +17,7 @@ from fastglt.methods import FixedMasks, make
 from fastglt.methods.base import Targets
 from fastglt.models import GCN, Network
 from fastglt.models import make as make_model
-from fastglt.tasks import NodeClassification
+from fastglt.tasks import MultiLabel, NodeClassification
 from fastglt.tasks.base import Step, Task
 from fastglt.training.checkpoint import pack, unpack
 from fastglt.training.distillation import Teacher
@@ -261,3 +261,22 @@ def test_a_part_without_targets_teaches_nothing() -> None:
         training.optimizer.state[parameter]["step"] for parameter in training.network.parameters()
     ]
     assert {int(step) for step in states} == {1}
+
+
+@pytest.mark.parametrize(("parts_per_step", "shares"), [(1, 1), (2, 2)])
+def test_a_part_whose_labels_are_unknown_teaches_nothing(parts_per_step: int, shares: int) -> None:
+    blocks = two_blocks()
+    fields = {name: getattr(blocks, name) for name in ("graph", "x", "train", "val", "test")}
+    y = torch.nn.functional.one_hot(blocks.y, 3).float()
+    first = blocks.train < 4
+    y[blocks.train[first]] = torch.nan
+    recipe = Recipe(parts=2, partition="blocks", parts_per_step=parts_per_step, shares=shares)
+    one, other = (
+        Training(GCN(5, 4, 3, dropout=0.0), MultiLabel(y=y, **fields | {"train": train}), recipe, seed=0)
+        for train in (blocks.train, blocks.train[~first])
+    )
+    for training in (one, other):
+        training.run_epoch(Hooks())
+    assert one.history == other.history
+    for name, value in one.network.state_dict().items():
+        assert torch.equal(value, other.network.state_dict()[name])

@@ -27,7 +27,7 @@ WEIGHTED_COLUMNS = [*EDGE_COLUMNS, "weight"]
 SPLITS = ("", *SplitMasks._fields)
 OWN_COLUMNS = ("id", "label", "split")
 NO_LABELS = ("nan", "none", "null")  # as some programs write an empty cell
-_BELOW_ZERO = re.compile(r"-0*[1-9]\d*")  # no label either, as in a .npz file
+BELOW_ZERO = re.compile(r"-0*[1-9]\d*")  # no label either, as in a .npz file
 
 Rows = Iterator[tuple[int, list[str]]]  # line number and cells
 
@@ -116,7 +116,7 @@ def read_nodes(path: Path, header: list[str], rows: Rows) -> Nodes:
         if label.lower() in NO_LABELS:
             what = f"{path}, line {line}: a label must name a class (got {label!r}); leave the cell empty for none"
             raise InputError(what)
-        if _BELOW_ZERO.fullmatch(label):
+        if BELOW_ZERO.fullmatch(label):
             label, below_zero = "", True
         if split and not label:
             got = repr(row[columns.label]) if row[columns.label] else "an empty cell"

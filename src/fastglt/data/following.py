@@ -23,7 +23,7 @@ def following(before: Dataset, after: Dataset, nodes_before: Tensor) -> Dataset:
     `nodes_before` has the number of each node before, −1 for a new one, which no split has. Where nothing has to
     change, it is the very dataset.
     """
-    return _with_split(before, _with_classes(before, after), nodes_before)
+    return _with_split(before, with_classes(before, after), nodes_before)
 
 
 def learnt_from_is_judged(before: Dataset, after: Dataset, nodes_before: Tensor) -> bool:
@@ -43,7 +43,8 @@ def learnt_from_is_judged(before: Dataset, after: Dataset, nodes_before: Tensor)
     return bool((old[known].nan_to_num() != new[known].nan_to_num()).any())
 
 
-def _with_classes(before: Dataset, after: Dataset) -> Dataset:
+def with_classes(before: Dataset, after: Dataset) -> Dataset:
+    """The new graph with the classes of before, by their names."""
     if before.names is None or after.names is None or not (before.names.classes and after.names.classes):
         return after
     old, new = before.names.classes, after.names.classes

@@ -5,6 +5,7 @@ Every flaw is an `InputError` of one line: the file, the rule, what it got, what
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,12 +48,17 @@ def _arrays(path: Path) -> dict[str, Array]:
             if name not in archive.files:
                 got = ", ".join(archive.files) or "none"
                 raise InputError(f"{path}: must have an array '{name}' (got {got}); {ADVICE}")
-        known = (*REQUIRED, *MASKS, *WEIGHTS)
-        for name in archive.files:
-            if name not in known:
-                raise InputError(f"{path}: arrays may be {', '.join(known)} (got '{name}'); leave it out")
+        check_names(path, archive.files)
         _check_sizes(path, archive)
         return {name: _array(path, archive, name) for name in archive.files}
+
+
+def check_names(path: Path, names: Iterable[str]) -> None:
+    """Refuse arrays of other names, such as a mask's that is spelt otherwise."""
+    known = (*REQUIRED, *MASKS, *WEIGHTS)
+    for name in names:
+        if name not in known:
+            raise InputError(f"{path}: arrays may be {', '.join(known)} (got '{name}'); leave it out")
 
 
 def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:

@@ -87,7 +87,7 @@ def rank_task_edges(
     refuse_rounds(rounds, beside_ticket=shares is not None)
     rounds = ROUNDS if rounds is None else rounds
     checked = _check(task, seed=seed, epochs=epochs, rounds=rounds)
-    key = (checked.digest, seed, epochs, rounds, excess)
+    key = (checked.digest, checked.metric, seed, epochs, rounds, excess)  # the metric chooses networks' best epochs
     if shares is None and key in _remembered:
         return _remembered[key]
     say = tell or (lambda what: None)

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from fastglt.errors import InputError
+from fastglt.graphs.parts import Part
+from fastglt.tasks.base import Step
 from fastglt.tasks.metrics import MEAN_ROC_AUC, both_there
 from fastglt.tasks.nodes import NodeTask
 
@@ -63,6 +65,12 @@ class MultiLabel(NodeTask):
         for nodes in split.values():
             settled[nodes] = y[nodes]
         return settled
+
+    def step_in(self, part: Part, seed: int) -> Step | None:
+        """All training nodes of the part; None if none of them has a known label."""
+        step = super().step_in(part, seed)
+        known = step is not None and not bool(self.y[step.nodes].isnan().all())
+        return step if known else None
 
     def score(self, outputs: Tensor, nodes: Tensor) -> float:
         """The metric of some nodes' outputs; NaN for no nodes."""

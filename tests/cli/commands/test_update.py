@@ -101,6 +101,8 @@ def test_classes_are_the_same_by_their_names(cli: Cli, named: Path, tmp_path: Pa
     before = {row["id"]: row for row in cli("predict", named, "--json").document["predictions"]}
     rows = cli("predict", out, "--json")
     assert (rows.code, rows.err) == (0, "")
+    same = cli("predict", named, "--dataset", later, "--other-graph", "--json")
+    assert same.document["test_score"] == rows.document["test_score"], "a dog is a dog there, too"
     assert len(rows.document["predictions"]) == 21
     for row in rows.document["predictions"]:
         assert row["label"] == ("cat", "dog")[row["class"]]

@@ -178,6 +178,51 @@ def test_parquet_is_as_csv(tmp_path: Path) -> None:
     assert all(torch.equal(value, found.tensors[name]) for name, value in expected.tensors.items())
 
 
+def parquet(folder: Path, ends: dict[str, Any] | None = None, **columns: Any) -> str:
+    """Six nodes on a line, called by their numbers, some columns other than usual."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed (fastglt[parquet])")
+    import pyarrow
+    import pyarrow.parquet
+
+    nodes = {"id": range(6), "label": [0, 1, 0, 1, 0, 1], "f": np.arange(6.0), **columns}
+    edges = {"source": range(5), "target": range(1, 6), **(ends or {})}
+    for name, table in (("nodes", nodes), ("edges", edges)):
+        pyarrow.parquet.write_table(pyarrow.table(table), folder / f"{name}.parquet")
+    return f"{folder}/edges.parquet+{folder}/nodes.parquet"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"f": [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0], *[[7.0, 8.0]] * 3]}, r"of one length \(got 2, 1, 3 in"),
+        ({"f": [[1.0, 2.0], None, [4.0, 5.0, 6.0, 7.0], *[[7.0, 8.0]] * 3]}, r"of one length \(got 2, none, 4 in"),
+        ({"label": [0.0, 1.0, float("nan"), 1.0, 0.0, 1.0]}, r"a label must name a class \(got 'nan'\)"),
+        ({"ends": {"source": [0, 1.5, 2, 3, 4]}}, r"ends must be ids in .* \(got .*1.5"),
+        ({"ends": {"weight": np.ones(5)}}, r"have no weights \(got a column 'weight'\)"),
+    ],
+)
+def test_parquet_that_says_something_else_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    source = parquet(tmp_path, **changes)
+    with pytest.raises(InputError, match=message):
+        make(source, tmp_path / "graph.fgr")
+
+
+def test_labels_of_parquet_are_those_of_csv(tmp_path: Path) -> None:
+    labels = ["-a", "b", "-1", "", None, "b"]
+    make(parquet(tmp_path, label=labels), tmp_path / "graph.fgr")
+    found = load(str(tmp_path / "graph.fgr"))
+    assert found.tensors["y"].tolist() == [0, 1, -1, -1, -1, 1]
+    assert found.names == (tuple("012345"), ("-a", "b")), "else classes would go by other names"
+    (tmp_path / "nodes.csv").write_text(
+        "id,label,f\n" + "".join(f"{i},{y or ''},1\n" for i, y in enumerate(labels))
+    )
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    assert load(str(tmp_path / "edges.csv")).names == found.names
+    make(parquet(tmp_path, label=[1, 2, -3, 2, 1, 1]), tmp_path / "other.fgr")
+    numbers = load(str(tmp_path / "other.fgr"))
+    assert (numbers.names, numbers.tensors["y"].tolist()) == ((tuple("012345"), ("1", "2")), [0, 1, -1, 1, 0, 0])
+
+
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of sorted runs as they are added; the first time that there is a third, all is stopped."""
@@ -308,6 +353,24 @@ def test_bad_input(graph: Path, tmp_path: Path) -> None:
     for wrong in ("much", "1KB", ""):
         with pytest.raises(InputError, match="memory must be"):
             prepare.read_memory(wrong)
+
+
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_arrays_of_other_names_are_refused(as_folder: bool, tmp_path: Path) -> None:
+    source = npz(tmp_path, train_masks=np.ones(NODES, dtype=np.bool_))
+    if as_folder:
+        for name, array in np.load(source).items():
+            np.save(tmp_path / f"{name}.npy", array)
+    with pytest.raises(InputError, match=r"arrays may be edge_index, x, .* \(got 'train_masks'\)"):
+        make(str(tmp_path if as_folder else source), tmp_path / "graph.fgr")
+
+
+@pytest.mark.parametrize("edges", [[[0, 1]], [[0, 1], [2, 1], [1, 2], [3, 3], [4, 0], [0, 3]]])
+def test_an_edge_list_of_another_length_than_was_said_is_refused(edges: list[list[int]], tmp_path: Path) -> None:
+    source = str(write(tmp_path / "ogb", ARXIV, edge=edges))
+    with pytest.raises(InputError, match=rf"edge.csv.gz must have 5 rows, as .* \(got {len(edges)}\)"):
+        make(source, tmp_path / "graph.fgr")
+    assert not (tmp_path / "graph.fgr").exists()
 
 
 def test_more_numbers_than_a_piece_holds_are_sorted(tmp_path: Path) -> None:

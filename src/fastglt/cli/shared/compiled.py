@@ -51,7 +51,7 @@ def compiled(
     dataset = graph.load(file)
     with warnings_told(path):
         if other_graph and task_for(ticket, dataset).graph.num_edges != ticket.masks.edges.size:
-            ticket = on_new_graph(ticket, file, graph, dataset)
+            ticket, dataset = on_new_graph(ticket, file, graph, dataset)
         task = task_of(ticket, dataset, other_graph=other_graph)
         labels = labels_in(dataset.tensors)
         predictor = compile_for(ticket, task.graph, task.x, layout=layout, other_graph=other_graph, labels=labels)

@@ -45,12 +45,17 @@ def change_of(
     return Change(before=old, after=task_for(ticket, after, device), nodes_before=nodes)
 
 
-def on_new_graph(ticket: "Ticket", file: Path, graph: OwnGraph, after: "Dataset") -> "Ticket":
-    """The ticket on another graph with other edges, its weights as they are: as `fastglt update` does it."""
+def on_new_graph(ticket: "Ticket", file: Path, graph: OwnGraph, after: "Dataset") -> "tuple[Ticket, Dataset]":
+    """The ticket on another graph with other edges, its weights as they are: as `fastglt update` does it.
+
+    And that graph with the classes of the ticket's own.
+    """
+    from fastglt.data.following import with_classes
     from fastglt.tickets.update import update
 
     if not names_graph(file):
         rule = f"--other-graph with other edges needs the graph that '{file}' was found on, to tell new edges"
         raise InputError(f"{rule} (got no run.json that names it); use fastglt update --dataset … --to …")
     before = OwnGraph(data_root=graph.data_root, split_seed=graph.split_seed).load(file)
-    return update(ticket, None, change_of(ticket, before, after, same_nodes(before, after)), epochs=0)
+    after = with_classes(before, after)
+    return update(ticket, None, change_of(ticket, before, after, same_nodes(before, after)), epochs=0), after

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastglt.data.base import Floats, Ints, Names, SplitMasks
-from fastglt.data.csv_files import OWN_COLUMNS, SPLITS, classes_of
+from fastglt.data.csv_files import BELOW_ZERO, NO_LABELS, OWN_COLUMNS, SPLITS, classes_of
 from fastglt.data.disk.streams import ROWS, Edges, Stream
 from fastglt.data.ogb import EDGE_FEATURES, LABELS, NODE_FEATURES, known_as, mask_of, read_labels
 from fastglt.data.ogb_files import EDGES, PARTS, OGBFiles
@@ -23,16 +23,20 @@ def of_ogb(files: OGBFiles) -> Stream | None:
         raise InputError(f"{files.path}: a graph to prepare must have labels of nodes (got {got})")
     if EDGE_FEATURES in files.names:
         return None
-    nodes, _ = files.counts
+    nodes, listed = files.counts
     files.require(LABELS, NODE_FEATURES)
     labels = read_labels(files, nodes)
     columns = next(files.pieces(NODE_FEATURES, np.float32, 1)).shape[1]
     many = 1 if labels.ndim == 1 else labels.shape[1]
 
     def read(most: int) -> Edges:
+        found = 0
         for both in files.pieces(EDGES, np.int64, most, columns=2):
             files.check_ids(EDGES, both, nodes)
+            found += len(both)
             yield np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+        if found != listed:
+            raise files.wrong(EDGES, f"must have {listed:,} rows, as num-edge-list says", f"{found:,}")
 
     def rows() -> Iterator[Floats]:
         for found in files.pieces(NODE_FEATURES, np.float32, ROWS, columns=columns):
@@ -62,13 +66,16 @@ def of_parquet(edges: Path, nodes: Path, name: str) -> Stream:
     table, links = dataset.ParquetFile(nodes), dataset.ParquetFile(edges)
     _require(nodes, table.schema_arrow.names, ("id", "label"))
     _require(edges, links.schema_arrow.names, ("source", "target"))
+    if "weight" in links.schema_arrow.names:
+        raise InputError(f"{edges}: edges of Parquet files have no weights (got a column 'weight'); remove it")
     others = [column for column in table.schema_arrow.names if column not in OWN_COLUMNS]
     if not others:
         raise InputError(f"{nodes}: must have a feature column (got only {', '.join(table.schema_arrow.names)})")
     ids = _column(table, "id")
     number = _Numbers(ids, nodes)
-    texts = ["" if label is None else str(label).strip() for label in table.read(["label"])["label"].to_pylist()]
-    labels, classes = classes_of(["" if text.startswith("-") else text for text in texts])
+    labels, classes = classes_of([_label(nodes, label) for label in table.read(["label"])["label"].to_pylist()])
+
+    plain = number.plain and classes == tuple(map(str, range(len(classes))))
 
     def read(most: int) -> Edges:
         for batch in links.iter_batches(most, columns=["source", "target"]):
@@ -87,7 +94,7 @@ def of_parquet(edges: Path, nodes: Path, name: str) -> Stream:
         rows=rows,
         edges=read,
         masks=_split(table, nodes),
-        names=None if number.plain else Names(tuple(map(str, ids.tolist())), classes),
+        names=None if plain else Names(tuple(map(str, ids.tolist())), classes),
         files=(edges, nodes),
     )
 
@@ -114,14 +121,37 @@ def _values(column: Any) -> Any:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
+def _label(path: Path, label: object) -> str:
+    """As in a CSV file: empty where it is unknown, as one below 0 is."""
+    if label is None or (isinstance(label, int | float) and label < 0):
+        return ""
+    text = str(label).strip()
+    if text.lower() in NO_LABELS:
+        raise InputError(f"{path}: a label must name a class (got {text!r}); leave the cell empty for none")
+    return "" if BELOW_ZERO.fullmatch(text) else text
+
+
 def _floats(column: Any, name: str, path: Path) -> Floats:
     """A column of numbers, or of lists of one length, as columns of a matrix."""
-    kind = str(column.type)
-    flat = column.flatten() if "list" in kind else column
+    kind, flat = str(column.type), column
+    if "list" in kind:
+        lengths = _lengths(column)
+        if len(lengths) > 1 or None in lengths:
+            got = ", ".join("none" if length is None else str(length) for length in lengths)
+            raise InputError(f"{path}: lists in a column must be of one length (got {got} in column '{name}')")
+        flat = column.flatten()
     values = _values(flat)
     if values.dtype.kind not in "fiub":
         raise InputError(f"{path}: features must be numbers (got {kind} in column '{name}'); encode or remove it")
     found: Floats = values.astype(np.float32).reshape(len(column), -1)
+    return found
+
+
+def _lengths(column: Any) -> list[int | None]:
+    """The different lengths of a column's lists; None: there is a row without a list."""
+    import pyarrow.compute
+
+    found: list[int | None] = pyarrow.compute.list_value_length(column).unique().to_pylist()
     return found
 
 
@@ -149,7 +179,7 @@ class _Numbers:
 
     def of(self, ends: Any, path: Path) -> Ints:
         if self.plain:
-            known = (ends >= 0) & (ends < self._count)
+            known = (ends >= 0) & (ends < self._count) & (ends % 1 == 0)
             found = ends
         else:
             places = np.searchsorted(self._sorted, ends).clip(max=self._count - 1)

@@ -18,7 +18,7 @@ import numpy as np
 from fastglt.data.base import Dataset, Floats, Ints, Names, SplitMasks, random_split, seeded_split
 from fastglt.data.csv_files import WEIGHTED_COLUMNS, classes_of, open_table, read_edges, read_nodes
 from fastglt.data.disk.layout import Array, release
-from fastglt.data.npz_file import MASKS, REQUIRED, WEIGHTS, as_edges, as_features, as_labels, as_masks
+from fastglt.data.npz_file import MASKS, REQUIRED, WEIGHTS, as_edges, as_features, as_labels, as_masks, check_names
 from fastglt.errors import InputError
 
 GIVEN, RANDOM = "given", "random"  # the split: fixed, or drawn by its seed
@@ -114,6 +114,7 @@ def of_arrays(path: Path) -> Stream | None:
         raise InputError(f"{path}: must have arrays {', '.join(REQUIRED)} (got none of the name {missing}); add it")
     if member.names & set(WEIGHTS):
         return None
+    check_names(path, sorted(member.names))
     labels = as_labels(path, member.whole("y"))
     shape = member.shape("x")
     if len(shape) != 2 or shape[0] != len(labels):
