@@ -264,7 +264,7 @@ def test_what_does_not_fit_is_refused() -> None:
         compile_ticket(ticket, data(seed=1))
 
 
-@pytest.mark.parametrize("model", ["gcn", "gin", "gat"])
+@pytest.mark.parametrize("model", ["gcn", "gin", "gat", "resgcn"])
 def test_no_nodes_give_no_rows(model: str) -> None:
     predictor = frozen(backbone(model, 9), house(), word_features(7, 9, 1), None, "strips")
     assert predictor.logits([]).shape == (0, 3)

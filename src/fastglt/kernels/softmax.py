@@ -33,6 +33,8 @@ def softmax_aggregate(csr: CSR, values: Tensor, x: Tensor, temperature: Tensor) 
     """
     if torch.compiler.is_exporting():  # a trace can ask nothing about numbers
         return _by_message(csr, values, x, temperature)
+    if not x.shape[0]:  # nobody sends, so nobody hears
+        return x.new_zeros(csr.num_rows, x.shape[1])
     return _SoftmaxAggregate.apply(csr, values, x, temperature)  # type: ignore[no-any-return, no-untyped-call]
 
 
