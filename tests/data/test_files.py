@@ -59,6 +59,12 @@ def test_a_lost_file(lost: str, name: str, message: str, graph: Path, monkeypatc
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["edges.parquet", "edges.parquet+nodes.parquet"])
+def test_parquet_files_have_to_be_prepared(name: str) -> None:
+    with pytest.raises(InputError, match=r"must be prepared first \(got .parquet\); `fastglt data prepare edges"):
+        load(name)
+
+
 def test_an_unknown_extension(tmp_path: Path) -> None:
     (tmp_path / "graph.txt").write_text("1 2")
     with pytest.raises(InputError) as caught:

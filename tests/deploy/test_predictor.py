@@ -19,6 +19,7 @@ from fastglt.graphs.features import Features
 from fastglt.graphs.graph import Graph
 from fastglt.kernels.frozen import StoredRows
 from fastglt.models import GAT, GCN, GIN, Backbone, programs
+from fastglt.models.resgcn.network import ResGCN
 from tests.helpers import both_ways, house, randn
 from tests.toy_data import NODES, USER_MODELS, per_edge, quick_ticket, seeded, toy_data
 
@@ -37,11 +38,14 @@ def pruned(network: Backbone, share: float, seed: int) -> Backbone:
     return network.eval()
 
 
+_OPTIONS: dict[str, dict[str, Any]] = {"gat": {"heads": 3}, "resgcn": {"num_layers": 2}}
+
+
 def backbone(name: str, features: int, seed: int = 0, share: float = 0.3, **more: Any) -> Backbone:
     """A narrow network of which most weights are gone."""
     shape = {"in_channels": features, "hidden": 6, "out_channels": 3, "seed": seed}
-    kinds: dict[str, Any] = {"gcn": GCN, "gin": GIN, "gat": GAT}
-    return pruned(kinds[name](**shape, **({"heads": 3} if name == "gat" else {}), **more), share, seed)
+    kinds: dict[str, Any] = {"gcn": GCN, "gin": GIN, "gat": GAT, "resgcn": ResGCN}
+    return pruned(kinds[name](**shape, **_OPTIONS.get(name, {}), **more), share, seed)
 
 
 def frozen(network: Backbone, graph: Graph, x: Features, score: Tensor | None, layout: str) -> Predictor:

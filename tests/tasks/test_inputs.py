@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset, Tempo
 from torch_geometric.loader import DataLoader
 
 from fastglt import InputError, find_ticket
+from fastglt.data import load
 from tests.toy_data import quick_ticket, seeded, toy_data
 
 OUT_OF_SCOPE: dict[str, tuple[Callable[[], Any], str]] = {
@@ -18,7 +19,9 @@ OUT_OF_SCOPE: dict[str, tuple[Callable[[], Any], str]] = {
     "list": (lambda: [toy_data(), toy_data()], "graph-level tasks and several graphs are not supported"),
     "DataLoader": (lambda: DataLoader([toy_data()]), "loaders and mini-batches are not supported; pass the whole"),
     "InMemoryDataset": (InMemoryDataset, r"pass one of its graphs, such as dataset\[0\]"),
-    "str": (lambda: "cora", r"\(got str\)$"),
+    "str": (lambda: "cora", r"\(got str\); fastglt.data.load\('cora'\).data is that of a name or a file"),
+    "Dataset": (lambda: load("synthetic:nodes=30"), r"\(got Dataset\); pass its data"),
+    "set": (set, r"\(got set\)$"),
 }
 
 
@@ -38,6 +41,17 @@ def test_a_neighbour_loader_is_refused() -> None:
 
     with pytest.raises(InputError, match=r"\(got NeighborLoader\); loaders and mini-batches are not supported"):
         find_ticket("gcn", NeighborLoader())
+
+
+def test_what_the_data_lacks_is_refused_with_what_to_do() -> None:
+    data: Data = toy_data()
+    data.x[3, 1] = float("nan")
+    with pytest.raises(InputError, match=r"\(got nan at node 3, feature 1\); fill in such values, or leave"):
+        quick_ticket(data=data)
+    data = toy_data()
+    del data.train_mask
+    with pytest.raises(InputError, match=r"nodes \(got none\); torch_geometric.transforms.RandomNodeSplit makes"):
+        quick_ticket(data=data)
 
 
 def test_a_batch_of_one_graph_is_a_graph() -> None:

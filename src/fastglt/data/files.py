@@ -90,6 +90,11 @@ def _read(name: str) -> tuple[str, FileGraph]:
         return path.name, read_csv(path, path.with_name("nodes.csv"))
     if path.suffix.lower() == ".npz":
         return path.name, read_npz(path)
+    if path.suffix.lower() == ".parquet":
+        raise InputError(
+            f"{path}: Parquet files must be prepared first (got .parquet); "
+            "`fastglt data prepare edges.parquet+nodes.parquet --out graph.fgr`, then use graph.fgr"
+        )
     raise InputError(
         f"{path}: a graph must be a .npz file, a .csv file or a folder with edges.csv and nodes.csv "
         f"(got {path.suffix or 'no extension'}); save it as one of these, or name a folder or zip in OGB's layout"

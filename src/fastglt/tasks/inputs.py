@@ -28,17 +28,20 @@ def _instead_of(data: Any) -> str:
     """Why something is no such graph, and what to pass instead."""
     from torch.utils.data import DataLoader
     from torch.utils.data import Dataset as TorchDataset
-    from torch_geometric.data import Batch, Dataset, HeteroData, TemporalData
+    from torch_geometric.data import Batch, Data, Dataset, HeteroData, TemporalData
 
     out_of_scope: list[tuple[Any, str]] = [
         (HeteroData, "heterogeneous graphs are not supported; to_homogeneous() gives one kind of nodes and edges"),
         (TemporalData, "temporal graphs are not supported; pass the graph of one moment"),
         (Batch, "graph-level tasks and several graphs are not supported; pass one graph, such as batch[0]"),
         ((Dataset, TorchDataset), "a dataset is not a graph; pass one of its graphs, such as dataset[0]"),
+        (str, f"fastglt.data.load({data!r}).data is that of a name or a file"),
         ((list, tuple), "graph-level tasks and several graphs are not supported; pass one graph of the list"),
     ]
     if isinstance(data, DataLoader) or type(data).__name__.endswith(("Loader", "Sampler")):
         return "; loaders and mini-batches are not supported; pass the whole graph that the loader was made from"
+    if not isinstance(data, Dataset) and isinstance(getattr(data, "data", None), Data):
+        return "; pass its data"  # what `fastglt.data.load` returns
     return next((f"; {reason}" for kinds, reason in out_of_scope if isinstance(data, kinds)), "")
 
 
@@ -54,7 +57,10 @@ def features_of(data: Any) -> Tensor:
     if not bool(torch.isfinite(x.values() if sparse else x).all()):
         row, column = (~torch.isfinite(x.to_dense())).nonzero()[0].tolist()
         value = given.to_dense()[row, column].item()
-        raise InputError(f"features must be finite in float32 (got {value} at node {row}, feature {column})")
+        raise InputError(
+            f"features must be finite in float32 (got {value} at node {row}, feature {column}); "
+            "fill in such values, or leave that feature out"
+        )
     x = x.clone() if x.is_inference() else x  # of inference mode, which gradients could not use
     return x if sparse else x.contiguous()
 
@@ -73,7 +79,8 @@ def _nodes_of(data: Any, name: str) -> Tensor:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (rows,):
         got = f"{mask.dtype}, shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else "none"
         hint = "; choose one split first" if isinstance(mask, Tensor) and mask.dim() == 2 else ""
-        raise InputError(f"data.{name}_mask must be a boolean tensor of {rows} nodes (got {got}{hint})")
+        missing = "; torch_geometric.transforms.RandomNodeSplit makes masks" if mask is None else ""
+        raise InputError(f"data.{name}_mask must be a boolean tensor of {rows} nodes (got {got}{hint}){missing}")
     if name != "test" and not bool(mask.any()):
         raise InputError(f"data.{name}_mask must select at least one node (got an empty mask)")
     return mask.nonzero().squeeze(1)

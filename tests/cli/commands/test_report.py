@@ -21,6 +21,13 @@ def test_without_a_place_it_is_the_store(cli: Cli, store: Path, tmp_path: Path) 
     assert str(store) in (tmp_path / "page.html").read_text()
 
 
+def test_a_page_is_not_written_under_another_formats_name(cli: Cli, store: Path, tmp_path: Path) -> None:
+    make_store(store, [dense(0, 0.8)])
+    done = cli("report", "--out", tmp_path / "page.pdf")
+    assert (done.code, done.out, list(tmp_path.glob("page.*"))) == (2, "", [])
+    assert done.err.startswith("error: --out must end in .html (got '")
+
+
 def test_what_cannot_be_read_is_told_on_the_page_and_in_a_line(cli: Cli, store: Path, tmp_path: Path) -> None:
     make_store(store, [dense(0, 0.8)])
     with sqlite3.connect(store) as file:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from fastglt.cli.shared.guide import hint, outcome_lines
+from fastglt.cli.shared.guide import hint, outcome_lines, tell_next
 from tests.cli.conftest import SHORT, Cli
 
 LOST = {
@@ -51,6 +52,15 @@ def test_a_ticket_below_dense_gets_a_hint(changes: dict[str, Any], there: str, a
 def test_a_ticket_that_is_not_below_dense_gets_none() -> None:
     assert hint({**LOST, "isolated_test": 0.8}) == ""
     assert hint({**LOST, "dense_test": None}) == ""
+
+
+@pytest.mark.parametrize("use", [[], ["mine:Net"]])
+def test_a_ticket_for_links_is_asked_about_pairs(use: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    tell_next({**LOST, "task": "link"}, Path("runs/a"), Console(width=200), use=use)
+    fastglt = " ".join(["fastglt", *(["--use", *use] if use else [])])
+    printed = capsys.readouterr().out
+    assert f"  {fastglt} predict runs/a --pairs pairs.csv  # how likely" in printed
+    assert printed.count(" predict ") == 1
 
 
 def test_find_sums_up_the_graph_and_says_what_to_run_next(cli: Cli, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def read_places(context: typer.Context, places: list[Path] | None, store: Path) 
 def report(
     context: typer.Context,
     places: Places = None,
-    out: Annotated[Path, typer.Option(help="The page's file.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(help="The page's file, .html.")] = Path("report.html"),
     dataset: OwnDataset = None,
     data_root: arguments.DataRoot = None,
     store: arguments.Store = arguments.STORE,
@@ -68,6 +68,8 @@ def report(
     from fastglt.pages import report_page
     from fastglt.system.storage import write_atomically
 
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out must end in .html (got '{out}'); `fastglt plot` writes .svg, .png and .pdf")
     material = read_places(context, places, store)
     write_atomically(out, report_page(material, data_root=data_root, dataset=dataset).encode())
     say(f"{counted(len(material.rows), 'run')} in '{out}'")

@@ -15,7 +15,7 @@ Dataset = Annotated[
     str,
     typer.Option(
         help="A name from [bold]fastglt data list[/], synthetic:nodes=…, poisoned:cora,meta=0.25, a .npz file, "
-        "edges.csv or edges.parquet, a folder or zip in OGB's layout, or a prepared graph.fgr.",
+        "edges.csv, a folder or zip in OGB's layout, or a prepared graph.fgr.",
         autocompletion=complete(datasets),
         rich_help_panel=WHAT,
     ),

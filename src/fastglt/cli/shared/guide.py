@@ -81,8 +81,8 @@ def tell_next(metrics: Mapping[str, Any], folder: Path, console: Console, *, use
         f"{fastglt} predict {run}": "its answer for every node; or export, serve",
     }
     if metrics.get("task") == "link":
-        del commands[f"fastglt predict {run}"]
-        commands[f"fastglt predict {run} --pairs pairs.csv"] = "how likely is each pair? or export, serve"
+        del commands[f"{fastglt} predict {run}"]
+        commands[f"{fastglt} predict {run} --pairs pairs.csv"] = "how likely is each pair? or export, serve"
     if all(metrics[f"{name}_test"] is None for name in ("dense", "isolated")):
         del commands[f"{fastglt} evaluate {run}"]
     width = max(map(len, commands))
