@@ -71,7 +71,7 @@ def scores(store: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 @pytest.mark.usefixtures("ray_workers")
 def test_ray_gives_what_local_processes_give_and_survives_lost_workers(
-    tmp_path: Path, own_module: OwnModule
+    tmp_path: Path, own_module: OwnModule, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own_module("unlucky", UNLUCKY)
     made = [experiment("random", seed) for seed in range(4)] + [experiment("unlucky:Unlucky", s) for s in range(4)]
@@ -92,6 +92,7 @@ def test_ray_gives_what_local_processes_give_and_survives_lost_workers(
     again = [outcome for outcome in outcomes if outcome.warnings and outcome.metrics is not None]
     assert [outcome.run.experiment.seed for outcome in again] == [1]
     assert all("worker was lost" in outcome.warnings[0] for outcome in again)
+    assert capsys.readouterr().out == "", "standard output is the command's own"
 
     engine = engine_of(RayEngine, tmp_path / "stopped")
     runs = runs_of(tmp_path / "stopped" / "out", experiment("random", 7))

@@ -65,6 +65,14 @@ def connect(address: str | None, *, cpus: int | None = None) -> None:
         except (Exception, SystemExit) as error:  # Ray ends the process if it may not join a cluster
             where = "on this machine" if address in _LOCAL else f"at '{address}'"
             raise MachineError(f"no Ray could be had {where} ({in_short(error)})") from None
+    _keep_silent()
+
+
+def _keep_silent() -> None:
+    """Ray prints what it has to say of lost workers among our results, where JSON may stand; we tell of them."""
+    import ray._private.worker
+
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _require_reachable(address: str) -> None:
