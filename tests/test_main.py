@@ -17,7 +17,8 @@ main()
 
 
 def test_ctrl_c_while_modules_are_imported_leaves_no_traceback() -> None:
-    done = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True, check=False)
+    heeding = f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{PRESSED}"
+    done = subprocess.run([sys.executable, "-c", heeding], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (130, "error: interrupted\n", "")
 
 
