@@ -55,10 +55,10 @@ class Partition:
         found = self.parts(seed)
         order = permutation(len(found), derive(seed, "order of parts")).tolist()
         steps = [order[first : first + parts] for first in range(0, len(order), parts)]
-        return [[_group(found, each) for each in _divided(step, shares)] for step in steps]
+        return [[_group(found, each) for each in _in_shares(step, shares)] for step in steps]
 
 
-def _divided(parts: Sequence[int], shares: int) -> list[tuple[int, ...]]:
+def _in_shares(parts: Sequence[int], shares: int) -> list[tuple[int, ...]]:
     """Some parts in shares of about equal numbers; there are fewer shares where parts are few."""
     found = [tuple(part) for part in np.array_split(np.array(parts), min(shares, len(parts)))]
     return [tuple(map(int, part)) for part in found]

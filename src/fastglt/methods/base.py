@@ -137,7 +137,7 @@ class Method(Hooks, ABC):
         reached = {name: getattr(type(self), name) is not getattr(Hooks, name) for name in _WHOLE}
         reason = next((why for name, why in _WHOLE.items() if reached[name]), self.whole_graph)
         if reason:
-            got = f"(got {self.budget.parts}): it {reason}; exact beside parts lets it"
+            got = f"(got {self.budget.parts}): it {reason}; with exact, parts may be more"
             raise InputError(f"parts must be 1 for method '{self.name}' {got}")
 
     def units(self, network: Network, task: Task) -> Units | None:
